@@ -1,0 +1,35 @@
+# werk_module(NAME SOURCES a.cpp ... [DEPENDS base async ...] [LINK lib ...] [TESTS a_test.cpp ...])
+#
+# One library per module, linked only with the modules named in DEPENDS (its row in tools/layers.txt), and one
+# test program per module. A module of headers only has no SOURCES.
+function(werk_module name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LINK;TESTS" ${ARGN})
+  set(target werk_${name})
+  list(TRANSFORM arg_DEPENDS PREPEND werk_)
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES})
+    target_link_libraries(${target} PUBLIC werk_options tl::expected ${arg_DEPENDS} ${arg_LINK})
+  else()
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE werk_options tl::expected ${arg_DEPENDS} ${arg_LINK})
+  endif()
+  if(WERK_TESTS AND arg_TESTS)
+    werk_test(${name} SOURCES ${arg_TESTS} LINK ${target})
+  endif()
+endfunction()
+
+# werk_test(NAME SOURCES a_test.cpp ... [LINK lib ...] [LABELS l ...] [TIMEOUT seconds]): one gtest program, one ctest
+# entry. Label `fast` (the default) is what `make test-fast` runs; `engine` needs the real engine.
+function(werk_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT arg_LABELS)
+    set(arg_LABELS fast)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(werk_${name}_test ${arg_SOURCES})
+  target_link_libraries(werk_${name}_test PRIVATE werk_test_support ${arg_LINK} GTest::gtest_main)
+  add_test(NAME ${name} COMMAND werk_${name}_test)
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
