@@ -1,6 +1,7 @@
 # Compiler settings that every target shares, and the libraries found once.
 find_package(Threads REQUIRED)
-find_package(Boost 1.81 EXACT REQUIRED COMPONENTS json url)
+set(Boost_NO_WARN_NEW_VERSIONS ON)
+find_package(Boost 1.81 EXACT REQUIRED COMPONENTS json)
 find_package(OpenSSL REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
