@@ -11,6 +11,10 @@ _IMPURE_MODULES = ('async', 'http', 'process')
 _IMPURE_HEADERS = re.compile(r'boost/(?:asio|beast)')
 
 
+def is_test_file(path):
+    return re.search(r'_test\w*\.[ch]pp$', path) is not None
+
+
 @dataclass
 class Law:
     rows: dict = field(default_factory=dict)     # module or 'engine/*' -> names it may include
@@ -76,7 +80,7 @@ def check(tree):
 
 def _check_file(cpp, law, depends, tree):
     path = cpp.path[len(_ROOT):]
-    is_test = path.endswith('_test.cpp')
+    is_test = is_test_file(path)
     module = law.module_of(path)
     if module is None:
         yield Violation(cpp.path, 1, 'layers', 'belongs to no module of the law')
@@ -145,7 +149,7 @@ def _check_pure(tree, law):
     """A pure file reaches neither Asio nor Beast nor an impure module, not even through other headers."""
     files = {cpp.path[len(_ROOT):]: cpp for cpp in tree.cpp if cpp.path.startswith(_ROOT)}
     for path, cpp in files.items():
-        if not law.is_pure(path) or path.endswith('_test.cpp'):
+        if not law.is_pure(path) or is_test_file(path):
             continue
         for line, _, what in cpp.includes:
             way = _way_to_impure(what, files, law, set())

@@ -12,8 +12,8 @@ FORBIDDEN_NAMES = ('utils', 'util', 'common', 'helpers', 'helper', 'manager', 'm
 
 # Groups of files by path; a rule names the groups it applies to.
 GROUPS = {
-    'product': re.compile(r'src/(?!.*_test\.cpp$)'),
-    'tests': re.compile(r'tests/|src/.*_test\.cpp$'),
+    'product': re.compile(r'src/(?!.*_test\w*\.[ch]pp$)'),
+    'tests': re.compile(r'tests/|src/.*_test\w*\.[ch]pp$'),
     'bench': re.compile(r'bench/'),
     'all': re.compile(r'(src|tests|bench|tools)/'),
 }
@@ -91,10 +91,10 @@ INCLUDE_BANS = (
                allowed=r'src/werk/async/'),
     IncludeBan('thread headers', r'(?:mutex|shared_mutex|atomic|thread|condition_variable|future|semaphore|latch|barrier)$',
                'async::offload',
-               allowed=r'src/werk/(?:async/|base/log\.|telemetry/|engine/llama_cpp/)|tests/|bench/|src/.*_test\.cpp$'),
+               allowed=r'src/werk/(?:async/|base/log\.|telemetry/|engine/llama_cpp/)|tests/|bench/|src/.*_test\w*\.[ch]pp$'),
 )
 
 # Documents and messages speak of the project alone: no home of a person, no folder of one machine, no package registry's host.
 PRIVATE_TEXT = re.compile(r'(?<![\w.~-])/(?:home/\w+|root/|work/|Users/\w+)'
                           r'|\b(?:registry\.npmjs\.org|pypi\.org|files\.pythonhosted\.org|deb\.debian\.org|proxy\.golang\.org)\b')
-PRIVATE_TEXT_FILES = re.compile(r'.*\.md$|Makefile$|cmake/|src/(?!.*_test\.cpp$)')
+PRIVATE_TEXT_FILES = re.compile(r'.*\.md$|Makefile$|cmake/|src/(?!.*_test\w*\.[ch]pp$)')
