@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -56,6 +57,7 @@ struct RuntimeKey {
 struct StartPlan {
   RuntimeKey key;
   model::Manifest manifest;
+  std::filesystem::path model_folder;     // where the manifest's relative file paths start
   std::vector<std::string> arguments;     // the launch line after the program, without socket and secret
   std::size_t slots = 1;                  // asked for; what the engine really has stands in RuntimeFacts
   std::uint64_t context_tokens_per_slot = 0;  // 0: the engine decides
@@ -110,8 +112,9 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual const EngineInfo& info() const = 0;
-  // What would be started for this model, or why it can't be. Pure: touches neither disk nor process.
-  virtual Result<StartPlan> plan(const model::Manifest& manifest) const = 0;
+  // What would be started for this model, whose files lie below `folder`, or why it can't be. Pure: touches neither disk nor
+  // process.
+  virtual Result<StartPlan> plan(const model::Manifest& manifest, const std::filesystem::path& folder) const = 0;
   // Starts a runtime and returns it ready, or the reason why not, with nothing left running. A stop ends the start at once:
   // the child is killed and reaped before it returns `cancelled`. `observer` must outlive the call.
   virtual async::awaitable<Result<std::unique_ptr<Runtime>>> start(StartPlan plan, StartObserver& observer,
