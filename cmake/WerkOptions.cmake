@@ -15,8 +15,7 @@ endif()
 add_library(werk_options INTERFACE)
 target_compile_options(werk_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
                                               -Wold-style-cast -Wimplicit-fallthrough -Werror)
-target_compile_definitions(werk_options INTERFACE BOOST_ASIO_NO_DEPRECATED
-                                                  BOOST_ASIO_DISABLE_SMALL_BLOCK_RECYCLING)
+target_compile_definitions(werk_options INTERFACE BOOST_ASIO_NO_DEPRECATED)
 target_include_directories(werk_options INTERFACE "${PROJECT_SOURCE_DIR}/src")
 
 # address, thread, fuzzer or empty; see CMakePresets.json.

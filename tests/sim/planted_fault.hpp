@@ -1,5 +1,6 @@
-// Faults that the simulation can switch on inside Residency, to prove that the explorer would notice them. The production
-// build of residency.cpp has none of this: there WERK_FAULT is the constant false.
+// Faults that the simulation can switch on inside Residency, to prove that the explorer would
+// notice them. The production build of residency.cpp has none of this: there WERK_FAULT is the
+// constant false.
 #pragma once
 
 #include <array>

@@ -25,9 +25,11 @@ using Graph = std::vector<Node>;
 
 std::string way_to(const Graph& graph, std::size_t node) {
   std::vector<std::string> steps;
-  for (std::size_t at = node; graph[at].parent != kNowhere; at = graph[at].parent) steps.push_back(graph[at].by.text());
+  for (std::size_t at = node; graph[at].parent != kNowhere; at = graph[at].parent)
+    steps.push_back(graph[at].by.text());
   std::string text;
-  for (auto it = steps.rbegin(); it != steps.rend(); ++it) text += "\n  " + *it;
+  for (auto it = steps.rbegin(); it != steps.rend(); ++it)
+    text += "\n  " + *it;
   return text;
 }
 
@@ -35,7 +37,11 @@ std::string way_to(const Graph& graph, std::size_t node) {
 class Components {
  public:
   Components(const Graph& graph, const std::vector<bool>& inside, std::size_t caller)
-      : graph_(graph), inside_(inside), caller_(caller), index_(graph.size(), kNowhere), low_(graph.size(), 0),
+      : graph_(graph),
+        inside_(inside),
+        caller_(caller),
+        index_(graph.size(), kNowhere),
+        low_(graph.size(), 0),
         on_stack_(graph.size(), false) {}
 
   std::vector<std::vector<std::size_t>> find() {
@@ -45,8 +51,8 @@ class Components {
     return std::move(found_);
   }
   bool follows(const Edge& edge) const {
-    const bool own = edge.event.caller == caller_ &&
-                     (edge.event.kind == WorldEvent::Kind::cancel || edge.event.kind == WorldEvent::Kind::arrive);
+    const bool own = edge.event.caller == caller_ && (edge.event.kind == WorldEvent::Kind::cancel ||
+                                                      edge.event.kind == WorldEvent::Kind::arrive);
     return inside_[edge.to] && !own;
   }
 
@@ -109,16 +115,21 @@ std::vector<WorldEvent> fair_events(const Node& node) {
   return events;
 }
 
-// True if a fair scheduler can stay in the component for ever: every fair event that is always possible is also taken.
-bool can_stay(const Graph& graph, const std::vector<std::size_t>& component, const Components& components) {
+// True if a fair scheduler can stay in the component for ever: every fair event that is always
+// possible is also taken.
+bool can_stay(const Graph& graph, const std::vector<std::size_t>& component,
+              const Components& components) {
   std::vector<bool> member(graph.size(), false);
-  for (const std::size_t node : component) member[node] = true;
+  for (const std::size_t node : component)
+    member[node] = true;
   std::vector<WorldEvent> always = fair_events(graph[component.front()]);
   std::vector<WorldEvent> taken;
   bool has_edge = false;
   for (const std::size_t node : component) {
     const std::vector<WorldEvent> here = fair_events(graph[node]);
-    std::erase_if(always, [&](const WorldEvent& event) { return std::ranges::find(here, event) == here.end(); });
+    std::erase_if(always, [&](const WorldEvent& event) {
+      return std::ranges::find(here, event) == here.end();
+    });
     for (const Edge& edge : graph[node].edges) {
       if (!components.follows(edge) || !member[edge.to]) continue;
       has_edge = true;
@@ -126,19 +137,22 @@ bool can_stay(const Graph& graph, const std::vector<std::size_t>& component, con
     }
   }
   if (!has_edge) return fair_events(graph[component.front()]).empty();  // a dead end
-  return std::ranges::all_of(
-      always, [&](const WorldEvent& event) { return std::ranges::find(taken, event) != taken.end(); });
+  return std::ranges::all_of(always, [&](const WorldEvent& event) {
+    return std::ranges::find(taken, event) != taken.end();
+  });
 }
 
 std::optional<std::string> find_starvation(const Graph& graph, std::size_t callers) {
   for (std::size_t caller = 0; caller < callers; ++caller) {
     std::vector<bool> inside(graph.size());
-    for (std::size_t node = 0; node < graph.size(); ++node) inside[node] = graph[node].waiting[caller];
+    for (std::size_t node = 0; node < graph.size(); ++node)
+      inside[node] = graph[node].waiting[caller];
     Components components(graph, inside, caller);
     for (const auto& component : components.find()) {
       if (!can_stay(graph, component, components)) continue;
       return "caller " + std::to_string(caller) + " can wait for ever, in a cycle of " +
-             std::to_string(component.size()) + " states, after:" + way_to(graph, component.front());
+             std::to_string(component.size()) +
+             " states, after:" + way_to(graph, component.front());
     }
   }
   return std::nullopt;
@@ -155,7 +169,8 @@ Exploration explore(const WorldShape& shape) {
     const auto [place, is_new] = known.emplace(world.fingerprint(), graph.size());
     if (is_new) {
       Node node;
-      for (std::size_t c = 0; c < shape.callers; ++c) node.waiting.push_back(world.waits(c));
+      for (std::size_t c = 0; c < shape.callers; ++c)
+        node.waiting.push_back(world.waits(c));
       node.parent = parent;
       node.by = by;
       graph.push_back(std::move(node));
@@ -190,15 +205,16 @@ Exploration walk(const WorldShape& shape, std::uint64_t seed, std::size_t steps)
     std::vector<WorldEvent> events = world.possible();
     // A shutdown ends the interesting part of a walk: rare, and then a new world.
     const bool allow_shutdown = random() % 5000 == 0;
-    if (!allow_shutdown) std::erase_if(events, [](const auto& e) { return e.kind == WorldEvent::Kind::shutdown; });
+    if (!allow_shutdown)
+      std::erase_if(events, [](const auto& e) { return e.kind == WorldEvent::Kind::shutdown; });
     if (events.empty()) {
       world = ResidencyWorld(shape);
       continue;
     }
     const WorldEvent event = events[random() % events.size()];
     if (auto broken = world.happen(event)) {
-      result.broken = *broken + " at step " + std::to_string(result.steps) + " (" + event.text() + "), seed " +
-                      std::to_string(seed);
+      result.broken = *broken + " at step " + std::to_string(result.steps) + " (" + event.text() +
+                      "), seed " + std::to_string(seed);
       return result;
     }
     if (event.kind == WorldEvent::Kind::stop_leased) world = ResidencyWorld(shape);

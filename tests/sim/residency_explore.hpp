@@ -1,5 +1,5 @@
-// Explores a ResidencyWorld: every interleaving of a small one, for safety and (under weak fairness) for liveness, or random
-// walks through a large one.
+// Explores a ResidencyWorld: every interleaving of a small one, for safety and (under weak
+// fairness) for liveness, or random walks through a large one.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ struct Exploration {
   std::optional<std::string> broken;  // the promise that broke, and the way there
 };
 
-// Every reachable state. Safety is checked in each; then that no fair cycle and no dead end keeps a caller waiting for ever.
+// Every reachable state. Safety is checked in each; then that no fair cycle and no dead end keeps a
+// caller waiting for ever.
 Exploration explore(const WorldShape& shape);
 
 // `steps` random events from `seed`.

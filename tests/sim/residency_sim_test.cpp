@@ -14,13 +14,15 @@ namespace {
 
 using runtime::WhenFull;
 
-// The sanitizers make this some ten times slower: their build sees the smaller part, the release build all of it.
+// The sanitizers make this some ten times slower: their build sees the smaller part, the release
+// build all of it.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t kRandomSteps = 50'000;
 const std::vector<WorldShape> kShapes = {{2, 2, 1}, {2, 3, 1}, {3, 2, 2}};
 #else
 constexpr std::size_t kRandomSteps = 500'000;
-const std::vector<WorldShape> kShapes = {{2, 2, 1}, {2, 3, 1}, {2, 4, 1}, {3, 2, 2}, {3, 3, 1}, {3, 3, 2}};
+const std::vector<WorldShape> kShapes = {{2, 2, 1}, {2, 3, 1}, {2, 4, 1},
+                                         {3, 2, 2}, {3, 3, 1}, {3, 3, 2}};
 #endif
 
 class ResidencySimulation : public ::testing::Test {
@@ -42,7 +44,8 @@ TEST_F(ResidencySimulation, EveryInterleavingOfSmallConfigurationsIsSafeAndLive)
 
 TEST_F(ResidencySimulation, AMillionRandomStepsThroughLargeConfigurationsBreakNoPromise) {
   const char* given = std::getenv("WERK_SIM_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  const std::uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   std::cout << "seed " << seed << "\n";
   for (const WhenFull when_full : {WhenFull::wait, WhenFull::refuse}) {
     const Exploration seen = walk({9, 24, 4, when_full}, seed, kRandomSteps);
@@ -56,7 +59,8 @@ TEST_F(ResidencySimulation, EveryPlantedFaultIsCaught) {
     Exploration seen = explore({2, 3, 1});
     if (!seen.broken) seen = explore({3, 3, 2});
     EXPECT_TRUE(seen.broken) << "not caught: " << named.name;
-    if (seen.broken) std::cout << named.name << ": " << seen.broken->substr(0, seen.broken->find('\n')) << "\n";
+    if (seen.broken)
+      std::cout << named.name << ": " << seen.broken->substr(0, seen.broken->find('\n')) << "\n";
   }
 }
 

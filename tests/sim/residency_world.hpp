@@ -1,6 +1,6 @@
-// The world around a Residency, for exploration: callers that arrive, leave and end, runtimes that come up, fail, die and
-// stop. It knows what must hold independently of Residency's own book-keeping and says which promise was broken. Copyable, so
-// that an explorer can branch.
+// The world around a Residency, for exploration: callers that arrive, leave and end, runtimes that
+// come up, fail, die and stop. It knows what must hold independently of Residency's own
+// book-keeping and says which promise was broken. Copyable, so that an explorer can branch.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,18 @@
 namespace werk::test {
 
 struct WorldEvent {
-  enum class Kind : std::uint8_t { arrive, cancel, end, ready, fail, exit, stopped, turn, shutdown, stop_leased };
+  enum class Kind : std::uint8_t {
+    arrive,
+    cancel,
+    end,
+    ready,
+    fail,
+    exit,
+    stopped,
+    turn,
+    shutdown,
+    stop_leased
+  };
   Kind kind;
   std::size_t caller = 0;
   runtime::KeyId key = 0;
@@ -52,7 +63,8 @@ class ResidencyWorld {
   std::optional<std::string> carry_out(const runtime::Effect& effect);
   std::optional<std::string> carry_out_stop(runtime::KeyId key);
   std::optional<std::string> answer(const runtime::Effect& effect, bool granted);
-  std::optional<std::string> check_after(const WorldEvent& event, const std::vector<Caller>& before) const;
+  std::optional<std::string> check_after(const WorldEvent& event,
+                                         const std::vector<Caller>& before) const;
   bool leased(runtime::KeyId key) const;
   bool waited(runtime::KeyId key) const;
   void use(runtime::KeyId key);

@@ -1,5 +1,5 @@
-// A loop for tests. run() drives one coroutine to its end on a real loop, with a watchdog that fails the test; poll() lets
-// everything that is ready happen, for tests that move events by hand.
+// A loop for tests. run() drives one coroutine to its end on a real loop, with a watchdog that
+// fails the test; poll() lets everything that is ready happen, for tests that move events by hand.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,11 +28,12 @@ class LoopFixture : public ::testing::Test {
 
   void run(async::awaitable<void> task) {
     bool ended = false;
-    boost::asio::co_spawn(loop_.executor(), std::move(task), [&ended, this](std::exception_ptr thrown) {
-      ended = true;
-      loop_.stop();
-      if (thrown) std::rethrow_exception(thrown);
-    });
+    boost::asio::co_spawn(loop_.executor(), std::move(task),
+                          [&ended, this](std::exception_ptr thrown) {
+                            ended = true;
+                            loop_.stop();
+                            if (thrown) std::rethrow_exception(thrown);
+                          });
     run_until([&ended] { return ended; });
   }
 

@@ -1,5 +1,5 @@
-// A Clock that moves only when a test moves it. Timers fire in the order of their due time, then of their creation, inside
-// advance(), on the caller's stack.
+// A Clock that moves only when a test moves it. Timers fire in the order of their due time, then of
+// their creation, inside advance(), on the caller's stack.
 #pragma once
 
 #include <map>
@@ -13,7 +13,8 @@ class ManualClock final : public async::Clock {
  public:
   async::TimePoint now() const override { return now_; }
 
-  [[nodiscard]] std::unique_ptr<async::Timer> call_at(async::TimePoint due, std::function<void()> callback) override {
+  [[nodiscard]] std::unique_ptr<async::Timer> call_at(async::TimePoint due,
+                                                      std::function<void()> callback) override {
     const Key key{due, next_id_++};
     timers_.emplace(key, std::move(callback));
     return std::make_unique<Handle>(*this, key);

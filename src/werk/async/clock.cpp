@@ -10,8 +10,8 @@ namespace asio = boost::asio;
 
 namespace {
 
-// The handler may be queued already when the owner destroys the timer, so it holds the state with shared ownership and looks
-// at `live` first.
+// The handler may be queued already when the owner destroys the timer, so it holds the state with
+// shared ownership and looks at `live` first.
 class SteadyTimer final : public Timer {
  public:
   SteadyTimer(const Executor& executor, TimePoint due, std::function<void()> callback)
@@ -31,7 +31,8 @@ class SteadyTimer final : public Timer {
 
  private:
   struct State {
-    State(const Executor& executor, std::function<void()> call) : timer(executor), callback(std::move(call)) {}
+    State(const Executor& executor, std::function<void()> call)
+        : timer(executor), callback(std::move(call)) {}
     asio::steady_timer timer;
     std::function<void()> callback;
     bool live = true;
@@ -63,7 +64,8 @@ void Deadline::arm() {
   });
 }
 
-awaitable<bool> sleep_for(Clock& clock, Executor executor, Duration duration, std::stop_token stop) {
+awaitable<bool> sleep_for(Clock& clock, Executor executor, Duration duration,
+                          std::stop_token stop) {
   if (stop.stop_requested()) co_return false;
   if (duration <= Duration::zero()) co_return true;
   Event over(std::move(executor));

@@ -1,6 +1,7 @@
-// Clock: the only source of time for code that decides or waits. SteadyClock is the machine's; tests use ManualClock
-// (tests/support) and advance it by hand. A Timer calls back once, on the loop thread, unless it is destroyed first.
-// Deadline turns a limit into a stop token; sleep_for waits. Loop thread only.
+// Clock: the only source of time for code that decides or waits. SteadyClock is the machine's;
+// tests use ManualClock (tests/support) and advance it by hand. A Timer calls back once, on the
+// loop thread, unless it is destroyed first. Deadline turns a limit into a stop token; sleep_for
+// waits. Loop thread only.
 #pragma once
 
 #include <chrono>
@@ -24,21 +25,23 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual TimePoint now() const = 0;
-  [[nodiscard]] virtual std::unique_ptr<Timer> call_at(TimePoint due, std::function<void()> callback) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Timer> call_at(TimePoint due,
+                                                       std::function<void()> callback) = 0;
 };
 
 class SteadyClock final : public Clock {
  public:
   explicit SteadyClock(Executor executor) : executor_(std::move(executor)) {}
   TimePoint now() const override { return std::chrono::steady_clock::now(); }
-  [[nodiscard]] std::unique_ptr<Timer> call_at(TimePoint due, std::function<void()> callback) override;
+  [[nodiscard]] std::unique_ptr<Timer> call_at(TimePoint due,
+                                               std::function<void()> callback) override;
 
  private:
   Executor executor_;
 };
 
-// Requests a stop on its own token when the limit has passed or when the outer token stops, whichever is first. A limit of
-// zero or less never expires by itself.
+// Requests a stop on its own token when the limit has passed or when the outer token stops,
+// whichever is first. A limit of zero or less never expires by itself.
 class Deadline {
  public:
   Deadline(Clock& clock, Duration limit, std::stop_token outer);

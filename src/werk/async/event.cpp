@@ -11,7 +11,9 @@ namespace werk::async {
 
 namespace asio = boost::asio;
 
-Event::~Event() { WERK_ASSERT(waiters_.empty()); }
+Event::~Event() {
+  WERK_ASSERT(waiters_.empty());
+}
 
 void Event::wake(Waiter& waiter) {
   waiter.woken = true;
@@ -20,7 +22,8 @@ void Event::wake(Waiter& waiter) {
 
 void Event::set() {
   set_ = true;
-  for (Waiter* waiter : waiters_) wake(*waiter);
+  for (Waiter* waiter : waiters_)
+    wake(*waiter);
 }
 
 awaitable<bool> Event::wait(std::stop_token stop) {
@@ -40,6 +43,8 @@ awaitable<bool> Event::wait(std::stop_token stop) {
   co_return set_ || !stop.stop_requested();
 }
 
-awaitable<void> Event::wait() { co_await wait(std::stop_token()); }
+awaitable<void> Event::wait() {
+  co_await wait(std::stop_token());
+}
 
 }  // namespace werk::async

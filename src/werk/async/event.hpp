@@ -1,5 +1,5 @@
-// Event: a flag that coroutines wait for. set() wakes every waiter in a fresh turn of the loop and stays set until reset().
-// Owned by whoever sets it; must outlive its waiters. Loop thread only.
+// Event: a flag that coroutines wait for. set() wakes every waiter in a fresh turn of the loop and
+// stays set until reset(). Owned by whoever sets it; must outlive its waiters. Loop thread only.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -20,7 +20,8 @@ class Event {
   void reset() { set_ = false; }
   bool is_set() const { return set_; }
 
-  // Returns once the event is set: at once if it is. True: it was set. False: `stop` was requested first.
+  // Returns once the event is set: at once if it is. True: it was set. False: `stop` was requested
+  // first.
   awaitable<bool> wait(std::stop_token stop);
   // For waits that nothing cancels.
   awaitable<void> wait();

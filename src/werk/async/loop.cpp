@@ -4,13 +4,17 @@
 
 namespace werk::async {
 
-void Loop::run() { context_.run(); }
+void Loop::run() {
+  context_.run();
+}
 
 std::size_t Loop::poll() {
   if (context_.stopped()) context_.restart();
   return context_.poll();
 }
 
-void Loop::post(std::function<void()> turn) { boost::asio::post(context_, std::move(turn)); }
+void Loop::post(std::function<void()> turn) {
+  boost::asio::post(context_, std::move(turn));
+}
 
 }  // namespace werk::async

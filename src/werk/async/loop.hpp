@@ -1,5 +1,6 @@
-// Loop: the one thread of the node that owns all state. Created in main (or in a test), run() on the main thread; everything
-// named "loop thread only" happens inside it. post() is the one call that other threads may make.
+// Loop: the one thread of the node that owns all state. Created in main (or in a test), run() on
+// the main thread; everything named "loop thread only" happens inside it. post() is the one call
+// that other threads may make.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -21,7 +22,8 @@ class Loop {
   boost::asio::io_context& context() { return context_; }
 
  private:
-  boost::asio::io_context context_{1};  // one thread: Asio may leave out its locks' contention paths
+  boost::asio::io_context context_{
+      1};  // one thread: Asio may leave out its locks' contention paths
 };
 
 }  // namespace werk::async

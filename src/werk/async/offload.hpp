@@ -1,6 +1,7 @@
-// Offload: where blocking work goes (hashing, directory scans, name look-ups), so that the loop never waits. A few threads,
-// owned by main, joined when it is destroyed. run() returns on the loop thread with the work's value. The work must not touch
-// state of the loop; it cannot be cancelled, so it is short or bounded.
+// Offload: where blocking work goes (hashing, directory scans, name look-ups), so that the loop
+// never waits. A few threads, owned by main, joined when it is destroyed. run() returns on the loop
+// thread with the work's value. The work must not touch state of the loop; it cannot be cancelled,
+// so it is short or bounded.
 #pragma once
 
 #include <boost/asio/post.hpp>

@@ -28,7 +28,8 @@ namespace {
   std::abort();
 }
 
-// The task is started from a posted turn: co_spawn itself would run it up to its first wait on the caller's stack.
+// The task is started from a posted turn: co_spawn itself would run it up to its first wait on the
+// caller's stack.
 awaitable<void> in_fresh_turn(awaitable<void> task) {
   const Executor executor = co_await asio::this_coro::executor;
   co_await asio::post(executor, asio::use_awaitable);
@@ -37,19 +38,23 @@ awaitable<void> in_fresh_turn(awaitable<void> task) {
 
 }  // namespace
 
-TaskGroup::~TaskGroup() { WERK_ASSERT(running_ == 0); }
+TaskGroup::~TaskGroup() {
+  WERK_ASSERT(running_ == 0);
+}
 
 void TaskGroup::spawn(awaitable<void> task) {
   ++running_;
   idle_.reset();
-  asio::co_spawn(idle_.executor(), in_fresh_turn(std::move(task)), [this](const std::exception_ptr& thrown) {
-    if (thrown) task_threw(thrown);
-    if (--running_ == 0) idle_.set();
-  });
+  asio::co_spawn(idle_.executor(), in_fresh_turn(std::move(task)),
+                 [this](const std::exception_ptr& thrown) {
+                   if (thrown) task_threw(thrown);
+                   if (--running_ == 0) idle_.set();
+                 });
 }
 
 awaitable<void> TaskGroup::join() {
-  while (running_ > 0) co_await idle_.wait();
+  while (running_ > 0)
+    co_await idle_.wait();
 }
 
 }  // namespace werk::async

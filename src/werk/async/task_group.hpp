@@ -1,6 +1,7 @@
-// TaskGroup: the owner of spawned coroutines. Every spawned task belongs to one; join() returns when all have ended, and a
-// group must be joined before it is destroyed. Tasks don't throw: one that does ends the process with the reason, since its
-// owner's state can no longer be trusted. Loop thread only.
+// TaskGroup: the owner of spawned coroutines. Every spawned task belongs to one; join() returns
+// when all have ended, and a group must be joined before it is destroyed. Tasks don't throw: one
+// that does ends the process with the reason, since its owner's state can no longer be trusted.
+// Loop thread only.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// WERK_ASSERT: always on. A failed one is a bug of Werk's own, never reachable by input; it says where and ends the process.
+// WERK_ASSERT: always on. A failed one is a bug of Werk's own, never reachable by input; it says
+// where and ends the process.
 #pragma once
 
 namespace werk {
@@ -7,9 +8,9 @@ namespace werk {
 
 }  // namespace werk
 
-#define WERK_ASSERT(expression)                                     \
-  do {                                                              \
-    if (!(expression)) [[unlikely]] {                               \
-      ::werk::assert_failed(#expression, __FILE__, __LINE__);       \
-    }                                                               \
+#define WERK_ASSERT(expression)                               \
+  do {                                                        \
+    if (!(expression)) [[unlikely]] {                         \
+      ::werk::assert_failed(#expression, __FILE__, __LINE__); \
+    }                                                         \
   } while (false)

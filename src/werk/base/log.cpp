@@ -15,19 +15,26 @@ constexpr const char* kPattern = "%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %v";
 
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {
-    case Level::trace: return spdlog::level::trace;
-    case Level::debug: return spdlog::level::debug;
-    case Level::info: return spdlog::level::info;
-    case Level::warn: return spdlog::level::warn;
-    case Level::error: return spdlog::level::err;
-    case Level::off: return spdlog::level::off;
+    case Level::trace:
+      return spdlog::level::trace;
+    case Level::debug:
+      return spdlog::level::debug;
+    case Level::info:
+      return spdlog::level::info;
+    case Level::warn:
+      return spdlog::level::warn;
+    case Level::error:
+      return spdlog::level::err;
+    case Level::off:
+      return spdlog::level::off;
   }
   return spdlog::level::info;
 }
 
 // Two loggers over one sink: `direct` writes at once, `queued` exists between start() and stop().
 struct Writers {
-  std::shared_ptr<spdlog::sinks::sink> sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+  std::shared_ptr<spdlog::sinks::sink> sink =
+      std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
   std::shared_ptr<spdlog::logger> direct = std::make_shared<spdlog::logger>("werk", sink);
   std::shared_ptr<spdlog::details::thread_pool> pool;
   std::shared_ptr<spdlog::logger> queued;
@@ -68,7 +75,9 @@ void set_level(Level level) {
   if (w.queued) w.queued->set_level(to_spdlog(level));
 }
 
-bool enabled(Level level) { return writers().active().should_log(to_spdlog(level)); }
+bool enabled(Level level) {
+  return writers().active().should_log(to_spdlog(level));
+}
 
 std::uint64_t dropped() {
   Writers& w = writers();

@@ -1,7 +1,8 @@
-// The log: lines on standard error, written by one background thread so that a slow terminal or disk never blocks the loop
-// (when it falls behind, the oldest lines are dropped and counted). Before start_log() and after stop_log() lines are written
-// at once by the caller's thread, so tests and short commands need neither. Callable from any thread. Never logged: keys,
-// prompts, answers.
+// The log: lines on standard error, written by one background thread so that a slow terminal or
+// disk never blocks the loop (when it falls behind, the oldest lines are dropped and counted).
+// Before start_log() and after stop_log() lines are written at once by the caller's thread, so
+// tests and short commands need neither. Callable from any thread. Never logged: keys, prompts,
+// answers.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +14,8 @@ namespace werk::log {
 
 enum class Level : std::uint8_t { trace, debug, info, warn, error, off };
 
-// Starts the background thread. Call once, before the loop runs; stop() writes what is queued and ends the thread.
+// Starts the background thread. Call once, before the loop runs; stop() writes what is queued and
+// ends the thread.
 void start(Level level);
 void stop();
 void set_level(Level level);

@@ -15,7 +15,9 @@ using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
 // A failure, ready to be returned as any Result<T>.
-inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+inline tl::unexpected<Error> fail(Error error) {
+  return tl::unexpected<Error>(std::move(error));
+}
 
 inline tl::unexpected<Error> fail(ErrorCode code, std::string message) {
   return tl::unexpected<Error>(Error{code, std::move(message)});

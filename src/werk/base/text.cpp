@@ -9,7 +9,9 @@
 namespace werk {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -72,7 +74,8 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
 }
 
-std::vector<std::string> near_names(std::string_view wanted, std::span<const std::string> candidates, std::size_t most) {
+std::vector<std::string> near_names(std::string_view wanted,
+                                    std::span<const std::string> candidates, std::size_t most) {
   constexpr std::size_t kLongestCompared = 256;
   const std::string mine = to_lower(wanted.substr(0, kLongestCompared));
   std::vector<std::pair<std::size_t, std::string>> found;
@@ -81,7 +84,8 @@ std::vector<std::string> near_names(std::string_view wanted, std::span<const std
     const std::size_t distance = edit_distance(mine, other);
     const std::size_t limit = std::max<std::size_t>(2, mine.size() / 3);
     const bool contained = mine.size() >= 3 && other.find(mine) != std::string::npos;
-    const bool common_start = shared_prefix(mine, other) >= std::max<std::size_t>(4, mine.size() / 2);
+    const bool common_start =
+        shared_prefix(mine, other) >= std::max<std::size_t>(4, mine.size() / 2);
     if (distance <= limit || contained || common_start) found.emplace_back(distance, candidate);
   }
   std::ranges::stable_sort(found, {}, [](const auto& pair) { return pair.first; });
@@ -115,7 +119,8 @@ Result<std::vector<std::string>> shell_words(std::string_view line) {
       in_word = false;
     } else if (c == '\'') {
       const std::size_t end = line.find('\'', i + 1);
-      if (end == std::string_view::npos) return fail(ErrorCode::invalid_request, "a single quote is not closed");
+      if (end == std::string_view::npos)
+        return fail(ErrorCode::invalid_request, "a single quote is not closed");
       word.append(line.substr(i + 1, end - i - 1));
       in_word = true;
       i = end;
@@ -131,7 +136,8 @@ Result<std::vector<std::string>> shell_words(std::string_view line) {
       }
       if (i >= line.size()) return fail(ErrorCode::invalid_request, "a double quote is not closed");
     } else if (c == '\\') {
-      if (++i >= line.size()) return fail(ErrorCode::invalid_request, "a backslash stands at the end");
+      if (++i >= line.size())
+        return fail(ErrorCode::invalid_request, "a backslash stands at the end");
       if (line[i] == '\n') continue;
       word.push_back(line[i]);
       in_word = true;

@@ -1,5 +1,5 @@
-// Small questions about text that several modules ask: which known name is nearest to a mistyped one, how a number of bytes
-// reads, how a POSIX shell would split a line into words.
+// Small questions about text that several modules ask: which known name is nearest to a mistyped
+// one, how a number of bytes reads, how a POSIX shell would split a line into words.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,24 @@ std::string to_lower(std::string_view text);
 bool equals_ignoring_case(std::string_view a, std::string_view b);
 std::string_view trim(std::string_view text);
 
-// The candidates that resemble `wanted` (a shared prefix or a small edit distance, ignoring case), best first, at most
-// `most`. Empty if none does.
-std::vector<std::string> near_names(std::string_view wanted, std::span<const std::string> candidates, std::size_t most = 3);
+// The candidates that resemble `wanted` (a shared prefix or a small edit distance, ignoring case),
+// best first, at most `most`. Empty if none does.
+std::vector<std::string> near_names(std::string_view wanted,
+                                    std::span<const std::string> candidates, std::size_t most = 3);
 
 // "98.4 MB", "1.2 GB"; decimal units as disks and downloads use them.
 std::string readable_bytes(std::uint64_t bytes);
 
-// Splits as a POSIX shell does: blanks separate, '...' is literal, "..." knows backslash before $ ` " \ and newline, a bare
-// backslash quotes the next character. No expansion of any kind. An unclosed quote is an error.
+// Splits as a POSIX shell does: blanks separate, '...' is literal, "..." knows backslash before $ `
+// " \ and newline, a bare backslash quotes the next character. No expansion of any kind. An
+// unclosed quote is an error.
 Result<std::vector<std::string>> shell_words(std::string_view line);
 
 // The same in reverse: one line that a shell would split into exactly these words.
 std::string shell_line(std::span<const std::string> words);
 
-// Replaces each byte that does not belong to valid UTF-8 with U+FFFD, and control characters other than tab and newline
-// with '?': what an engine printed, made fit for an error message.
+// Replaces each byte that does not belong to valid UTF-8 with U+FFFD, and control characters other
+// than tab and newline with '?': what an engine printed, made fit for an error message.
 std::string printable(std::string_view text);
 
 bool is_valid_utf8(std::string_view text);

@@ -9,7 +9,8 @@ std::string RuntimeKey::text() const {
 }
 
 std::string RuntimeKey::alias() const {
-  return "werk-" + sha256_hex(engine + "\n" + manifest_identity + "\n" + options_digest).substr(0, 20);
+  return "werk-" +
+         sha256_hex(engine + "\n" + manifest_identity + "\n" + options_digest).substr(0, 20);
 }
 
 }  // namespace werk::engine

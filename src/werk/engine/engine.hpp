@@ -1,6 +1,7 @@
-// What an engine is: a kind of execution that can plan and start runtimes. An adapter (engine/<name>) implements Engine and
-// Runtime; everything above them (runtime, routing, gateway) sees only these interfaces and never a concrete engine. Owned by
-// the app, which lists the concrete ones; used on the loop thread only.
+// What an engine is: a kind of execution that can plan and start runtimes. An adapter
+// (engine/<name>) implements Engine and Runtime; everything above them (runtime, routing, gateway)
+// sees only these interfaces and never a concrete engine. Owned by the app, which lists the
+// concrete ones; used on the loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@
 
 namespace werk::engine {
 
-// How calls on one runtime may overlap: as many as it has native slots, one after the other, or a process for each call.
+// How calls on one runtime may overlap: as many as it has native slots, one after the other, or a
+// process for each call.
 enum class Overlap : std::uint8_t { native, serialized, one_shot };
 
 // Owned engines are started, stopped and reaped by Werk; external ones are only spoken to.
@@ -31,16 +33,17 @@ enum class Dialect : std::uint8_t { openai_chat };
 
 // What an engine is, as plain data: the command line, the documentation and the router read it.
 struct EngineInfo {
-  std::string name;                  // as --backend and runtime keys spell it: "llama-cpu"
-  std::string pool;                  // the residency pool it shares with its relatives: "llama-server"
+  std::string name;  // as --backend and runtime keys spell it: "llama-cpu"
+  std::string pool;  // the residency pool it shares with its relatives: "llama-server"
   std::vector<std::string> formats;  // of models, in the manifest's spelling: "gguf"
   Overlap overlap = Overlap::native;
   Ownership ownership = Ownership::owned;
   std::string summary;  // one line for people
 };
 
-// The exact identity of a runtime: two calls with equal keys share one process and one set of weights. The digest covers the
-// normalised options that change behaviour; sockets, secrets, logs and thread budgets are not part of it.
+// The exact identity of a runtime: two calls with equal keys share one process and one set of
+// weights. The digest covers the normalised options that change behaviour; sockets, secrets, logs
+// and thread budgets are not part of it.
 struct RuntimeKey {
   std::string engine;
   std::string manifest_identity;  // hexadecimal digest
@@ -49,7 +52,8 @@ struct RuntimeKey {
   bool operator==(const RuntimeKey&) const = default;
   // "llama-cpu/0123456789ab/89abcdef": short, for people and logs.
   std::string text() const;
-  // The name by which the engine knows its model; derived from the whole key, so that it tells a stranger apart.
+  // The name by which the engine knows its model; derived from the whole key, so that it tells a
+  // stranger apart.
   std::string alias() const;
 };
 
@@ -57,9 +61,10 @@ struct RuntimeKey {
 struct StartPlan {
   RuntimeKey key;
   model::Manifest manifest;
-  std::filesystem::path model_folder;     // where the manifest's relative file paths start
-  std::vector<std::string> arguments;     // the launch line after the program, without socket and secret
-  std::size_t slots = 1;                  // asked for; what the engine really has stands in RuntimeFacts
+  std::filesystem::path model_folder;  // where the manifest's relative file paths start
+  std::vector<std::string>
+      arguments;          // the launch line after the program, without socket and secret
+  std::size_t slots = 1;  // asked for; what the engine really has stands in RuntimeFacts
   std::uint64_t context_tokens_per_slot = 0;  // 0: the engine decides
 };
 
@@ -68,8 +73,8 @@ struct RuntimeFacts {
   std::size_t slots = 1;
   std::uint64_t context_tokens_per_slot = 0;  // 0: unknown
   std::string engine_version;
-  std::optional<int> pid;  // of an owned process
-  bool supports_tools = true;   // by the chat template
+  std::optional<int> pid;      // of an owned process
+  bool supports_tools = true;  // by the chat template
   bool supports_images = false;
 };
 
@@ -90,7 +95,8 @@ class StartObserver {
   virtual void progressed(std::string_view what) = 0;
 };
 
-// One loaded instance of a model. Destroyed only after exited() was set. Nothing here waits for the engine, except where said.
+// One loaded instance of a model. Destroyed only after exited() was set. Nothing here waits for the
+// engine, except where said.
 class Runtime {
  public:
   virtual ~Runtime() = default;
@@ -101,10 +107,11 @@ class Runtime {
   virtual async::Event& exited() = 0;
   // How it ended and the masked end of what it printed; meaningful once exited() is set.
   virtual std::string exit_reason() const = 0;
-  // Asks the engine how many of its slots work now (bounded to about a second). Used to learn when a slot whose caller left
-  // is free again.
+  // Asks the engine how many of its slots work now (bounded to about a second). Used to learn when
+  // a slot whose caller left is free again.
   virtual async::awaitable<Result<std::size_t>> busy_slots(std::stop_token stop) = 0;
-  // Ends the engine and returns when it is reaped: asks first, kills after `grace`. Several callers may wait.
+  // Ends the engine and returns when it is reaped: asks first, kills after `grace`. Several callers
+  // may wait.
   virtual async::awaitable<void> stop(async::Duration grace) = 0;
 };
 
@@ -112,12 +119,15 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual const EngineInfo& info() const = 0;
-  // What would be started for this model, whose files lie below `folder`, or why it can't be. Pure: touches neither disk nor
-  // process.
-  virtual Result<StartPlan> plan(const model::Manifest& manifest, const std::filesystem::path& folder) const = 0;
-  // Starts a runtime and returns it ready, or the reason why not, with nothing left running. A stop ends the start at once:
-  // the child is killed and reaped before it returns `cancelled`. `observer` must outlive the call.
-  virtual async::awaitable<Result<std::unique_ptr<Runtime>>> start(StartPlan plan, StartObserver& observer,
+  // What would be started for this model, whose files lie below `folder`, or why it can't be. Pure:
+  // touches neither disk nor process.
+  virtual Result<StartPlan> plan(const model::Manifest& manifest,
+                                 const std::filesystem::path& folder) const = 0;
+  // Starts a runtime and returns it ready, or the reason why not, with nothing left running. A stop
+  // ends the start at once: the child is killed and reaped before it returns `cancelled`.
+  // `observer` must outlive the call.
+  virtual async::awaitable<Result<std::unique_ptr<Runtime>>> start(StartPlan plan,
+                                                                   StartObserver& observer,
                                                                    std::stop_token stop) = 0;
 };
 

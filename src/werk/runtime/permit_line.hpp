@@ -1,7 +1,8 @@
-// PermitLine: which of the calls that hold a lease on one runtime may run now. A pure decision, first in first out by
-// arrival. A call weighs as many permits as it has choices (n); an exclusive one (state operations) takes them all. A permit
-// whose caller left while the engine may still hold its slot is *quarantined*: it stays taken until the engine was seen to
-// work on no more than the calls that really run.
+// PermitLine: which of the calls that hold a lease on one runtime may run now. A pure decision,
+// first in first out by arrival. A call weighs as many permits as it has choices (n); an exclusive
+// one (state operations) takes them all. A permit whose caller left while the engine may still hold
+// its slot is *quarantined*: it stays taken until the engine was seen to work on no more than the
+// calls that really run.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,9 @@ using CallId = std::uint64_t;
 
 struct PermitRequest {
   CallId call = 0;
-  std::size_t weight = 1;      // permits it takes while it runs
-  std::string client = {};     // who asks; order between clients is by arrival, a later policy may use it
+  std::size_t weight = 1;  // permits it takes while it runs
+  std::string client =
+      {};  // who asks; order between clients is by arrival, a later policy may use it
 };
 
 class PermitLine {
@@ -26,8 +28,10 @@ class PermitLine {
   enum class Answer : std::uint8_t { granted, waits, line_full, too_heavy };
   enum class After : std::uint8_t { free, quarantine };
 
-  // permits 0: no limit (the engine queues well itself). waiting_max: how many calls may stand in the line.
-  PermitLine(std::size_t permits, std::size_t waiting_max) : permits_(permits), waiting_max_(waiting_max) {}
+  // permits 0: no limit (the engine queues well itself). waiting_max: how many calls may stand in
+  // the line.
+  PermitLine(std::size_t permits, std::size_t waiting_max)
+      : permits_(permits), waiting_max_(waiting_max) {}
 
   Answer arrive(PermitRequest request);
   Answer arrive_exclusive(CallId call);

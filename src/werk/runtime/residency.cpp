@@ -5,7 +5,8 @@
 
 #include "werk/base/assert.hpp"
 
-// The simulation compiles this file a second time with faults that can be switched on, to prove that it would notice them.
+// The simulation compiles this file a second time with faults that can be switched on, to prove
+// that it would notice them.
 #ifndef WERK_FAULT
 #define WERK_FAULT(name) false
 #endif
@@ -16,11 +17,16 @@ using State = RuntimeState;
 
 std::string_view name_of(RuntimeState state) {
   switch (state) {
-    case State::absent: return "absent";
-    case State::starting: return "starting";
-    case State::ready: return "ready";
-    case State::closing: return "closing";
-    case State::stopping: return "stopping";
+    case State::absent:
+      return "absent";
+    case State::starting:
+      return "starting";
+    case State::ready:
+      return "ready";
+    case State::closing:
+      return "closing";
+    case State::stopping:
+      return "stopping";
   }
   return "absent";
 }
@@ -45,7 +51,8 @@ Residency::Effects Residency::cancel(TicketId ticket) {
   Effects effects;
   const auto found = tickets_.find(ticket);
   if (found == tickets_.end() || found->second.holding != Holding::waiting) return effects;
-  if (WERK_FAULT(cancelled_waiter_keeps_pin) && keys_[found->second.key].state == State::starting) return effects;
+  if (WERK_FAULT(cancelled_waiter_keeps_pin) && keys_[found->second.key].state == State::starting)
+    return effects;
   leave_line(ticket);
   tickets_.erase(ticket);
   settle(effects);
@@ -166,7 +173,8 @@ void Residency::settle(Effects& effects) {
 
 void Residency::settle_shutdown(Effects& effects) {
   for (auto& [id, key] : keys_) {
-    const bool alive = key.state == State::starting || key.state == State::ready || key.state == State::closing;
+    const bool alive =
+        key.state == State::starting || key.state == State::ready || key.state == State::closing;
     if (alive && key.leases == 0) stop_key(id, effects);
   }
 }
@@ -209,7 +217,8 @@ void Residency::choose_victims(Effects& effects) {
   for (; coming < needed; ++coming) {
     const auto idle = std::ranges::find_if(lru_, [&](KeyId id) {
       const Key& key = keys_[id];
-      return key.state == State::ready && key.leases == 0 && (key.waiters == 0 || WERK_FAULT(victim_with_a_waiter));
+      return key.state == State::ready && key.leases == 0 &&
+             (key.waiters == 0 || WERK_FAULT(victim_with_a_waiter));
     });
     if (idle == lru_.end()) return;
     stop_key(*idle, effects);
@@ -219,7 +228,8 @@ void Residency::choose_victims(Effects& effects) {
 void Residency::close_after_turn() {
   if (!turned_ || needed_keys().empty() || WERK_FAULT(no_fair_turn)) return;
   if (count(State::stopping) + count(State::closing) > 0) return;
-  const auto busy = std::ranges::find_if(lru_, [&](KeyId id) { return keys_[id].state == State::ready; });
+  const auto busy =
+      std::ranges::find_if(lru_, [&](KeyId id) { return keys_[id].state == State::ready; });
   if (busy != lru_.end()) keys_[*busy].state = State::closing;
 }
 
@@ -264,7 +274,9 @@ void Residency::stop_key(KeyId key, Effects& effects) {
   effects.push_back({Effect::Kind::stop, key});
 }
 
-void Residency::drop_lru(KeyId key) { std::erase(lru_, key); }
+void Residency::drop_lru(KeyId key) {
+  std::erase(lru_, key);
+}
 
 void Residency::touch(KeyId key) {
   drop_lru(key);
@@ -275,14 +287,15 @@ std::vector<KeyId> Residency::needed_keys() const {
   std::vector<KeyId> needed;
   for (const TicketId ticket : line_) {
     const KeyId key = tickets_.at(ticket).key;
-    if (state(key) == State::absent && std::ranges::find(needed, key) == needed.end()) needed.push_back(key);
+    if (state(key) == State::absent && std::ranges::find(needed, key) == needed.end())
+      needed.push_back(key);
   }
   return needed;
 }
 
 std::size_t Residency::count(RuntimeState wanted) const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(keys_, [&](const auto& entry) { return entry.second.state == wanted; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      keys_, [&](const auto& entry) { return entry.second.state == wanted; }));
 }
 
 std::size_t Residency::occupied() const {
@@ -314,7 +327,8 @@ std::size_t Residency::waiters(KeyId key) const {
 }
 
 std::optional<TicketId> Residency::blocked_head() const {
-  if (down_ || free_places() > 0 || count(State::stopping) + count(State::closing) > 0) return std::nullopt;
+  if (down_ || free_places() > 0 || count(State::stopping) + count(State::closing) > 0)
+    return std::nullopt;
   for (const TicketId ticket : line_) {
     if (state(tickets_.at(ticket).key) == State::absent) return ticket;
   }
@@ -331,10 +345,12 @@ std::string Residency::fingerprint() const {
   std::string text;
   for (const auto& [id, key] : keys_) {
     if (key.state == State::absent && key.leases == 0 && key.waiters == 0) continue;
-    text += std::to_string(id) + ":" + std::string(name_of(key.state)) + std::to_string(key.leases) + ";";
+    text += std::to_string(id) + ":" + std::string(name_of(key.state)) +
+            std::to_string(key.leases) + ";";
   }
   text += "|";
-  for (const TicketId ticket : line_) text += std::to_string(ticket) + "@" + std::to_string(tickets_.at(ticket).key) + ";";
+  for (const TicketId ticket : line_)
+    text += std::to_string(ticket) + "@" + std::to_string(tickets_.at(ticket).key) + ";";
   text += "|";
   for (const auto& [id, ticket] : tickets_) {
     if (ticket.holding == Holding::waiting) continue;
@@ -342,7 +358,8 @@ std::string Residency::fingerprint() const {
     text += ticket.holding == Holding::leased ? "l;" : "o;";
   }
   text += "|";
-  for (const KeyId key : lru_) text += std::to_string(key) + ";";
+  for (const KeyId key : lru_)
+    text += std::to_string(key) + ";";
   text += turned_ ? "t" : "";
   text += down_ ? "d" : "";
   return text;

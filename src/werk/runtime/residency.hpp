@@ -1,12 +1,15 @@
-// Residency: who may load, who waits, who is evicted, who is refused, for one pool of runtimes. A pure decision: no thread,
-// clock, socket or process; events in, effects out. RuntimeCache feeds it what happened and carries out what it says.
+// Residency: who may load, who waits, who is evicted, who is refused, for one pool of runtimes. A
+// pure decision: no thread, clock, socket or process; events in, effects out. RuntimeCache feeds it
+// what happened and carries out what it says.
 //
-// A *key* is a runtime's identity, a *ticket* one caller from its arrival to the end of its lease. What it promises, after each
-// event (asserted): at most one start per key at a time; starting + ready + closing + stopping <= capacity; a leased, starting
-// or waited-for runtime is never stopped except at shutdown; each waiter gets exactly one answer (grant, reject, or the cancel
-// it asked for itself); nobody waits for a ready key; the victim is the least recently used idle one; after shutdown nothing
-// starts. A waiter at the head for whom turn() was called makes a busy runtime *closing*: its calls finish, new ones queue as
-// for an absent key, so constant traffic on one model can't starve another.
+// A *key* is a runtime's identity, a *ticket* one caller from its arrival to the end of its lease.
+// What it promises, after each event (asserted): at most one start per key at a time; starting +
+// ready + closing + stopping <= capacity; a leased, starting or waited-for runtime is never stopped
+// except at shutdown; each waiter gets exactly one answer (grant, reject, or the cancel it asked
+// for itself); nobody waits for a ready key; the victim is the least recently used idle one; after
+// shutdown nothing starts. A waiter at the head for whom turn() was called makes a busy runtime
+// *closing*: its calls finish, new ones queue as for an absent key, so constant traffic on one
+// model can't starve another.
 #pragma once
 
 #include <cstddef>
@@ -44,20 +47,23 @@ struct Effect {
 class Residency {
  public:
   // capacity 0: no limit.
-  Residency(std::size_t capacity, WhenFull when_full) : capacity_(capacity), when_full_(when_full) {}
+  Residency(std::size_t capacity, WhenFull when_full)
+      : capacity_(capacity), when_full_(when_full) {}
 
   // Events. Each returns the effects in the order in which they are to be carried out.
   using Effects = std::vector<Effect>;
   Effects arrive(TicketId ticket, KeyId key);
-  Effects cancel(TicketId ticket);   // a waiting ticket leaves; unknown ones are ignored (the answer is on its way)
+  Effects cancel(TicketId ticket);  // a waiting ticket leaves; unknown ones are ignored (the answer
+                                    // is on its way)
   Effects release(TicketId ticket);  // a lease has ended
   Effects ready(KeyId key);          // a start succeeded
   Effects failed(KeyId key);         // a start failed
   Effects exited(KeyId key);         // a ready or closing runtime ended by itself
   Effects stopped(KeyId key);        // a stop is complete: nothing of the runtime is left
   Effects turn();                    // the blocked head has waited its fair turn
-  Effects shutdown();                // from now on nothing starts; idle runtimes are stopped, leased ones when they end
-  Effects stop_leased();             // after shutdown(): the drain limit has passed
+  Effects
+  shutdown();  // from now on nothing starts; idle runtimes are stopped, leased ones when they end
+  Effects stop_leased();  // after shutdown(): the drain limit has passed
 
   RuntimeState state(KeyId key) const;
   std::size_t leases(KeyId key) const;
@@ -76,7 +82,11 @@ class Residency {
     std::size_t leases = 0;
     std::size_t waiters = 0;
   };
-  enum class Holding : std::uint8_t { waiting, leased, orphaned };  // orphaned: its runtime is gone, its lease not yet
+  enum class Holding : std::uint8_t {
+    waiting,
+    leased,
+    orphaned
+  };  // orphaned: its runtime is gone, its lease not yet
   struct Ticket {
     KeyId key = 0;
     Holding holding = Holding::waiting;
@@ -97,7 +107,8 @@ class Residency {
   void stop_key(KeyId key, Effects& effects);
   void drop_lru(KeyId key);
   void touch(KeyId key);
-  std::vector<KeyId> needed_keys() const;  // absent keys with waiters, in the order of their first waiter
+  std::vector<KeyId> needed_keys()
+      const;  // absent keys with waiters, in the order of their first waiter
   std::size_t count(RuntimeState state) const;
   std::size_t occupied() const;
   std::size_t free_places() const;

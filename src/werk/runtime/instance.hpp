@@ -1,0 +1,67 @@
+// One loaded runtime from ready to dead, with the line of those who may call it. Shared between its
+// cache entry and the leases on it: a runtime that died must stay readable (its exit reason) until
+// the last call that was on it has let go, while the entry already starts another. Loop thread
+// only.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "werk/async/clock.hpp"
+#include "werk/async/event.hpp"
+#include "werk/async/task_group.hpp"
+#include "werk/base/result.hpp"
+#include "werk/engine/engine.hpp"
+#include "werk/runtime/permit_line.hpp"
+
+namespace werk::runtime {
+
+class Instance : public std::enable_shared_from_this<Instance> {
+ public:
+  Instance(std::unique_ptr<engine::Runtime> runtime, async::Clock& clock, async::TaskGroup& tasks,
+           async::Executor executor, std::size_t waiting_max);
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  engine::Runtime& runtime() const { return *runtime_; }
+  const PermitLine& line() const { return line_; }
+  bool is_dead() const { return dead_; }
+
+  // Waits for a permit. Fails with queue_full, unsupported (more choices than slots), cancelled,
+  // draining, or engine_failed if the runtime died first (nothing was sent: the caller may ask for
+  // another runtime).
+  async::awaitable<Status> enter(PermitRequest request, std::stop_token stop);
+  void leave(CallId call, PermitLine::After after);
+
+  // The runtime is gone: whoever waits for a permit is told so.
+  void mark_dead();
+  // The node drains: whoever waits for a permit is refused.
+  void refuse_waiting();
+
+ private:
+  struct Waiter {
+    explicit Waiter(async::Executor executor) : answered(std::move(executor)) {}
+    async::Event answered;
+    std::optional<Error> refusal;
+  };
+
+  void wake(const std::vector<CallId>& granted);
+  void dismiss(const Error& reason);
+  std::unique_ptr<async::Timer> slow_line_note();
+  // Looks at the engine until no permit is in quarantine: first shortly after a call left, then
+  // twice a second at most.
+  async::awaitable<void> watch_quarantine(std::shared_ptr<Instance> self);
+
+  std::unique_ptr<engine::Runtime> runtime_;
+  async::Clock& clock_;
+  async::TaskGroup& tasks_;
+  async::Executor executor_;
+  PermitLine line_;
+  std::map<CallId, Waiter*> waiters_;
+  bool dead_ = false;
+  bool watching_quarantine_ = false;
+  bool slow_line_told_ = false;
+};
+
+}  // namespace werk::runtime

@@ -1,0 +1,65 @@
+// Lease and Permit: the right to use a runtime, and the right to run on it now. Both are move-only
+// values, and destroying one is the only way to give it back; the destructor posts an event to the
+// loop and never acts itself. A lease is held from before the call waits for a permit until the
+// response body has ended; a permit is given back no later than its lease.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+
+#include "werk/runtime/instance.hpp"
+#include "werk/runtime/residency.hpp"
+
+namespace werk::runtime {
+
+class RuntimeCache;
+
+class Permit {
+ public:
+  Permit(std::shared_ptr<Instance> instance, CallId call)
+      : instance_(std::move(instance)), call_(call) {}
+  Permit(Permit&& other) noexcept = default;
+  Permit& operator=(Permit&& other) noexcept;
+  ~Permit();
+
+  // The call ended before the engine did: the permit stays taken until the engine was seen to have
+  // let go of its slot.
+  void quarantine() { after_ = PermitLine::After::quarantine; }
+
+ private:
+  void give_back();
+
+  std::shared_ptr<Instance> instance_;
+  CallId call_ = 0;
+  PermitLine::After after_ = PermitLine::After::free;
+};
+
+class Lease {
+ public:
+  Lease(RuntimeCache& cache, std::shared_ptr<Instance> instance, std::uint32_t entry,
+        TicketId ticket)
+      : cache_(&cache), instance_(std::move(instance)), entry_(entry), ticket_(ticket) {}
+  Lease(Lease&& other) noexcept = default;
+  Lease& operator=(Lease&& other) noexcept;
+  ~Lease();
+
+  engine::Runtime& runtime() const { return instance_->runtime(); }
+
+  // Waits for the right to run now; errors as Instance::enter.
+  async::awaitable<Result<Permit>> permit(std::size_t weight, std::string client,
+                                          std::stop_token stop);
+
+  // After the engine cut a stream or refused a connection: waits up to 200 ms for its exit and, if
+  // it is dead, makes that known before anybody else can be sent to it. True if it is dead.
+  async::awaitable<bool> settle_death();
+
+ private:
+  void give_back();
+
+  RuntimeCache* cache_;
+  std::shared_ptr<Instance> instance_;  // null in a moved-from lease
+  std::uint32_t entry_ = 0;
+  TicketId ticket_ = 0;
+};
+
+}  // namespace werk::runtime

@@ -1,0 +1,360 @@
+#include "werk/runtime/runtime_cache.hpp"
+
+#include <algorithm>
+
+#include "werk/base/assert.hpp"
+#include "werk/base/log.hpp"
+
+namespace werk::runtime {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kFirstBackOff = 1s;
+constexpr auto kLongestBackOff = 30s;
+
+Error refused(ErrorCode code, std::string message, std::chrono::seconds retry_after) {
+  Error error{code, std::move(message)};
+  error.retry_after = retry_after;
+  return error;
+}
+
+Error draining() {
+  return refused(ErrorCode::draining, "the node is shutting down", 5s);
+}
+
+Error no_place(const std::string& pool) {
+  return refused(ErrorCode::capacity,
+                 fmt::format("every place for a model in the {} pool is in use; try again when a "
+                             "call has ended, or raise "
+                             "--max-resident",
+                             pool),
+                 5s);
+}
+
+double seconds(async::Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// A start without progress for the start time-out is given up; each sign of life begins the limit
+// anew.
+class StartLimit final : public engine::StartObserver {
+ public:
+  StartLimit(async::Clock& clock, async::Duration limit, std::stop_token stop)
+      : deadline_(clock, limit, stop) {}
+  void progressed(std::string_view) override { deadline_.restart(); }
+  std::stop_token token() const { return deadline_.token(); }
+  bool expired() const { return deadline_.expired(); }
+
+ private:
+  async::Deadline deadline_;
+};
+
+}  // namespace
+
+RuntimeCache::RuntimeCache(async::Executor executor, async::Clock& clock, CacheSettings settings)
+    : executor_(executor),
+      clock_(clock),
+      settings_(std::move(settings)),
+      tasks_(std::move(executor)) {}
+
+RuntimeCache::~RuntimeCache() {
+  WERK_ASSERT(waiters_.empty());
+}
+
+// ---- callers
+
+async::awaitable<Result<Lease>> RuntimeCache::acquire(engine::Engine& engine,
+                                                      engine::StartPlan plan,
+                                                      std::stop_token stop) {
+  if (down_) co_return fail(draining());
+  Entry& entry = entry_for(engine, std::move(plan));
+  if (std::optional<Error> refusal = refuse_beforehand(entry)) co_return fail(std::move(*refusal));
+  const TicketId ticket = next_ticket_++;
+  Waiter waiter(executor_);
+  waiters_[ticket] = &waiter;
+  const std::unique_ptr<async::Timer> timer = place_timer(entry, ticket);
+  apply(*entry.pool, entry.pool->residency.arrive(ticket, entry.id));
+  const bool answered = co_await waiter.answered.wait(stop);
+  waiters_.erase(ticket);
+  if (!answered) {
+    apply(*entry.pool, entry.pool->residency.cancel(ticket));
+    co_return fail(ErrorCode::cancelled, "the caller left while it waited for the model");
+  }
+  if (waiter.refusal) co_return fail(std::move(*waiter.refusal));
+  co_return Lease(*this, std::move(waiter.instance), entry.id, ticket);
+}
+
+async::awaitable<Result<Admission>> RuntimeCache::admit(engine::Engine& engine,
+                                                        engine::StartPlan plan, Ask ask,
+                                                        std::stop_token stop) {
+  constexpr int kTries = 3;  // each try meets a runtime that died while the call stood in its line
+  async::Duration load_time{};
+  async::Duration permit_time{};
+  for (int attempt = 1;; ++attempt) {
+    const async::TimePoint asked = clock_.now();
+    Result<Lease> lease = co_await acquire(engine, plan, stop);
+    if (!lease) co_return pass_on(lease);
+    const async::TimePoint leased = clock_.now();
+    Result<Permit> permit = co_await lease->permit(ask.weight, ask.client, stop);
+    load_time += leased - asked;
+    permit_time += clock_.now() - leased;
+    if (permit) co_return Admission{std::move(*lease), std::move(*permit), load_time, permit_time};
+    if (permit.error().code != ErrorCode::engine_failed || attempt == kTries)
+      co_return pass_on(permit);
+  }
+}
+
+RuntimeCache::Entry& RuntimeCache::entry_for(engine::Engine& engine, engine::StartPlan plan) {
+  const auto known = std::ranges::find_if(
+      entries_, [&](const auto& entry) { return entry->plan.key == plan.key; });
+  if (known != entries_.end()) {
+    Entry& entry = **known;
+    const RuntimeState state = entry.pool->residency.state(entry.id);
+    // The newest description of the same runtime: a model may have been imported anew under another
+    // name or path.
+    if (state == RuntimeState::absent) entry.plan = std::move(plan);
+    return entry;
+  }
+  const std::string& pool_name = engine.info().pool;
+  auto& pool = pools_[pool_name];
+  if (!pool) {
+    const auto limit = settings_.pool_capacity.find(pool_name);
+    const std::size_t capacity = limit == settings_.pool_capacity.end() ? 0 : limit->second;
+    const WhenFull when_full = settings_.capacity_wait > 0s ? WhenFull::wait : WhenFull::refuse;
+    pool = std::make_unique<Pool>(Pool{Residency(capacity, when_full), nullptr, std::nullopt});
+  }
+  auto entry = std::make_unique<Entry>();
+  entry->id = static_cast<EntryId>(entries_.size());
+  entry->engine = &engine;
+  entry->plan = std::move(plan);
+  entry->pool = pool.get();
+  entries_.push_back(std::move(entry));
+  return *entries_.back();
+}
+
+std::optional<Error> RuntimeCache::refuse_beforehand(const Entry& entry) const {
+  const Residency& residency = entry.pool->residency;
+  const std::size_t permit_line = entry.instance ? entry.instance->line().waiting() : 0;
+  const std::size_t waiting_now = residency.waiters(entry.id) + permit_line;
+  if (waiting_now >= settings_.waiting_max) {
+    return refused(ErrorCode::queue_full,
+                   fmt::format("{} calls already wait for this model", waiting_now), 2s);
+  }
+  const bool backs_off = residency.state(entry.id) == RuntimeState::absent && entry.failures > 0 &&
+                         clock_.now() < entry.retry_at;
+  if (!backs_off) return std::nullopt;
+  Error error = *entry.last_error;
+  if (error.code != ErrorCode::model_unusable) {
+    error.retry_after = std::chrono::ceil<std::chrono::seconds>(entry.retry_at - clock_.now());
+  }
+  return error;
+}
+
+std::unique_ptr<async::Timer> RuntimeCache::place_timer(Entry& entry, TicketId ticket) {
+  if (settings_.capacity_wait <= 0s) return nullptr;
+  return clock_.call_at(clock_.now() + settings_.capacity_wait, [this, &entry, ticket] {
+    if (!entry.pool->residency.waits_for_place(ticket)) return;
+    const Residency::Effects effects = entry.pool->residency.cancel(ticket);
+    answer(ticket, no_place(entry.engine->info().pool), nullptr);
+    apply(*entry.pool, effects);
+  });
+}
+
+// ---- carrying out
+
+void RuntimeCache::apply(Pool& pool, const Residency::Effects& effects) {
+  for (const Effect& effect : effects)
+    carry_out(effect);
+  watch_turn(pool);
+}
+
+void RuntimeCache::carry_out(const Effect& effect) {
+  Entry& entry = *entries_[effect.key];
+  switch (effect.kind) {
+    case Effect::Kind::start:
+      entry.since = std::chrono::system_clock::now();
+      entry.start_stop = std::stop_source();
+      entry.start_runs = true;
+      tasks_.spawn(run_start(entry));
+      return;
+    case Effect::Kind::stop:
+      entry.since = std::chrono::system_clock::now();
+      if (entry.start_runs) {
+        entry.start_stop.request_stop();  // run_start reports the end
+      } else {
+        tasks_.spawn(run_stop(entry, entry.instance));
+      }
+      return;
+    case Effect::Kind::grant:
+      return answer(effect.ticket, std::nullopt, entry.instance);
+    case Effect::Kind::reject_failed:
+      return answer(effect.ticket, entry.last_error, nullptr);
+    case Effect::Kind::reject_capacity:
+      return answer(effect.ticket, no_place(entry.engine->info().pool), nullptr);
+    case Effect::Kind::reject_shutdown:
+      return answer(effect.ticket, draining(), nullptr);
+  }
+}
+
+void RuntimeCache::answer(TicketId ticket, std::optional<Error> refusal,
+                          std::shared_ptr<Instance> instance) {
+  const auto waiter = waiters_.find(ticket);
+  WERK_ASSERT(waiter != waiters_.end());
+  waiter->second->refusal = std::move(refusal);
+  waiter->second->instance = std::move(instance);
+  waiter->second->answered.set();
+}
+
+void RuntimeCache::watch_turn(Pool& pool) {
+  const std::optional<TicketId> head = pool.residency.blocked_head();
+  if (head == pool.turn_of) return;
+  pool.turn_of = head;
+  pool.turn_timer.reset();
+  if (!head) return;
+  pool.turn_timer = clock_.call_at(clock_.now() + settings_.fair_turn, [this, &pool] {
+    if (pool.residency.blocked_head() != pool.turn_of) return;
+    apply(pool, pool.residency.turn());
+  });
+}
+
+void RuntimeCache::release(EntryId id, TicketId ticket) {
+  Pool& pool = *entries_[id]->pool;
+  apply(pool, pool.residency.release(ticket));
+}
+
+// ---- starts, stops, deaths
+
+async::awaitable<void> RuntimeCache::run_start(Entry& entry) {
+  const async::TimePoint begun = clock_.now();
+  const std::string name = entry.plan.key.text();
+  log::info("starting {} for model {}", name, entry.plan.manifest.id);
+  StartLimit limit(clock_, settings_.start_timeout, entry.start_stop.get_token());
+  Result<std::unique_ptr<engine::Runtime>> started =
+      co_await entry.engine->start(entry.plan, limit, limit.token());
+  entry.start_runs = false;
+  Residency& residency = entry.pool->residency;
+  if (residency.state(entry.id) == RuntimeState::stopping) {
+    if (started) co_await (*started)->stop(settings_.stop_grace);
+    apply(*entry.pool, residency.stopped(entry.id));
+    co_return;
+  }
+  if (!started) {
+    Error error =
+        limit.expired()
+            ? Error{ErrorCode::start_failed,
+                    fmt::format("the engine showed no progress for {:.0f} s (--start-timeout)",
+                                seconds(settings_.start_timeout)),
+                    Origin::engine}
+            : std::move(started.error());
+    note_failure(entry, std::move(error));
+    apply(*entry.pool, residency.failed(entry.id));
+    co_return;
+  }
+  entry.failures = 0;
+  entry.last_error.reset();
+  entry.since = std::chrono::system_clock::now();
+  entry.instance = std::make_shared<Instance>(std::move(*started), clock_, tasks_, executor_,
+                                              settings_.waiting_max);
+  tasks_.spawn(watch_exit(entry, entry.instance));
+  log::info("{} is ready after {:.2f} s with {} slot(s)", name, seconds(clock_.now() - begun),
+            entry.instance->runtime().facts().slots);
+  apply(*entry.pool, residency.ready(entry.id));
+}
+
+void RuntimeCache::note_failure(Entry& entry, Error error) {
+  const auto pause = std::min<async::Duration>(kFirstBackOff * (1u << std::min(entry.failures, 5u)),
+                                               kLongestBackOff);
+  ++entry.failures;
+  entry.retry_at = clock_.now() + pause;
+  if (error.code != ErrorCode::model_unusable) {
+    error.retry_after = std::chrono::ceil<std::chrono::seconds>(pause);
+  }
+  log::warn("{} did not start: {}", entry.plan.key.text(), error.message);
+  entry.last_error = std::move(error);
+}
+
+async::awaitable<void> RuntimeCache::run_stop(Entry& entry, std::shared_ptr<Instance> instance) {
+  log::info("stopping {} (model {})", entry.plan.key.text(), entry.plan.manifest.id);
+  co_await instance->runtime().stop(settings_.stop_grace);
+  instance->mark_dead();
+  entry.instance.reset();
+  apply(*entry.pool, entry.pool->residency.stopped(entry.id));
+}
+
+async::awaitable<void> RuntimeCache::watch_exit(Entry& entry, std::shared_ptr<Instance> instance) {
+  co_await instance->runtime().exited().wait();
+  note_death(entry, instance);
+}
+
+void RuntimeCache::note_death(Entry& entry, const std::shared_ptr<Instance>& instance) {
+  Residency& residency = entry.pool->residency;
+  const RuntimeState state = residency.state(entry.id);
+  const bool expected = state != RuntimeState::ready && state != RuntimeState::closing;
+  if (expected || entry.instance != instance) return;  // it was told to stop, or its death is known
+  log::warn("{} died: {}", entry.plan.key.text(), instance->runtime().exit_reason());
+  instance->mark_dead();
+  entry.instance.reset();
+  apply(*entry.pool, residency.exited(entry.id));
+}
+
+// ---- shutdown
+
+void RuntimeCache::begin_shutdown() {
+  if (down_) return;
+  down_ = true;
+  for (const auto& entry : entries_) {
+    if (entry->instance) entry->instance->refuse_waiting();
+  }
+  for (const auto& [name, pool] : pools_)
+    apply(*pool, pool->residency.shutdown());
+}
+
+void RuntimeCache::stop_leased() {
+  for (const auto& [name, pool] : pools_)
+    apply(*pool, pool->residency.stop_leased());
+}
+
+async::awaitable<void> RuntimeCache::stopped() {
+  WERK_ASSERT(down_);
+  co_await tasks_.join();
+}
+
+// ---- readings
+
+std::vector<RuntimeSnapshot> RuntimeCache::snapshot() const {
+  std::vector<RuntimeSnapshot> all;
+  for (const auto& entry : entries_) {
+    const Residency& residency = entry->pool->residency;
+    RuntimeSnapshot one;
+    one.state = residency.state(entry->id);
+    one.waiting = residency.waiters(entry->id);
+    const bool worth_showing = one.state != RuntimeState::absent || one.waiting > 0;
+    if (!worth_showing) continue;
+    one.key = entry->plan.key.text();
+    one.model = entry->plan.manifest.id;
+    one.engine = entry->plan.key.engine;
+    one.since = entry->since;
+    if (entry->last_error) one.last_error = entry->last_error->message;
+    one.slots_total = entry->plan.slots;
+    if (entry->instance) {
+      one.pid = entry->instance->runtime().facts().pid;
+      one.slots_total = entry->instance->line().permits();
+      one.slots_busy = entry->instance->line().in_use() + entry->instance->line().quarantined();
+      one.waiting += entry->instance->line().waiting();
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+std::size_t RuntimeCache::waiting() const {
+  std::size_t total = waiters_.size();
+  for (const auto& entry : entries_) {
+    if (entry->instance) total += entry->instance->line().waiting();
+  }
+  return total;
+}
+
+}  // namespace werk::runtime
