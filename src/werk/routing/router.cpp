@@ -1,0 +1,54 @@
+#include "werk/routing/router.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "werk/base/text.hpp"
+
+namespace werk::routing {
+namespace {
+
+Error unknown_model(const Catalogue& catalogue, std::string_view name) {
+  constexpr std::size_t kShownBytes = 200;
+  const std::string shown = printable(name.substr(0, kShownBytes));
+  std::string message = fmt::format("model \"{}\" is not installed", shown);
+  const std::vector<std::string> near = near_names(name, catalogue.names());
+  if (!near.empty()) {
+    message += fmt::format("; did you mean {}?", fmt::join(near, " or "));
+  } else if (catalogue.models().empty()) {
+    message += "; no model is: `werk pull smollm2` or `werk import FILE --name ID` brings one";
+  } else {
+    message += "; `werk list` and GET /v1/models show what is";
+  }
+  Error error{ErrorCode::model_not_found, std::move(message), Origin::client};
+  error.param = "model";
+  return error;
+}
+
+}  // namespace
+
+Result<Route> Router::route(const Catalogue& catalogue, std::string_view name) const {
+  const InstalledModel* model = catalogue.find(name);
+  if (model == nullptr) return fail(unknown_model(catalogue, name));
+  std::vector<Rejected> rejected;
+  std::optional<Error> last;
+  for (engine::Engine* engine : engines_) {
+    const engine::EngineInfo& info = engine->info();
+    if (std::ranges::find(info.formats, model->manifest.format) == info.formats.end()) {
+      rejected.push_back({info.name, "does not read the format " + model->manifest.format});
+      continue;
+    }
+    Result<engine::StartPlan> plan = engine->plan(model->manifest, model->folder);
+    if (plan) return Route{engine, std::move(*plan), std::move(rejected)};
+    rejected.push_back({info.name, plan.error().message});
+    last = std::move(plan.error());
+  }
+  if (last && rejected.size() == 1) return fail(std::move(*last));
+  std::string message = fmt::format("no engine can serve \"{}\"", model->manifest.id);
+  for (const Rejected& one : rejected) message += fmt::format("; {}: {}", one.engine, one.reason);
+  return fail(ErrorCode::model_unusable, std::move(message));
+}
+
+}  // namespace werk::routing

@@ -1,0 +1,71 @@
+#include "werk/routing/router.hpp"
+
+#include <gtest/gtest.h>
+
+namespace werk::routing {
+namespace {
+
+class PlanningEngine final : public engine::Engine {
+ public:
+  PlanningEngine(std::string name, std::string format, std::optional<Error> refusal = {})
+      : refusal_(std::move(refusal)) {
+    info_.name = std::move(name);
+    info_.formats = {std::move(format)};
+  }
+  const engine::EngineInfo& info() const override { return info_; }
+  Result<engine::StartPlan> plan(const model::Manifest& manifest,
+                                 const std::filesystem::path& folder) const override {
+    if (refusal_) return fail(*refusal_);
+    engine::StartPlan plan;
+    plan.manifest = manifest;
+    plan.model_folder = folder;
+    return plan;
+  }
+  async::awaitable<Result<std::unique_ptr<engine::Runtime>>> start(engine::StartPlan,
+                                                                   engine::StartObserver&,
+                                                                   std::stop_token) override {
+    co_return fail(ErrorCode::internal, "this engine only plans");
+  }
+
+ private:
+  engine::EngineInfo info_;
+  std::optional<Error> refusal_;
+};
+
+Catalogue installed() {
+  InstalledModel model;
+  model.manifest.id = "smollm2";
+  model.manifest.aliases = {"small"};
+  model.manifest.format = "gguf";
+  return Catalogue({model});
+}
+
+TEST(Router, TakesTheFirstEngineThatReadsTheFormatAndSaysWhyNotTheOthers) {
+  PlanningEngine first("onnx", "onnx-genai");
+  PlanningEngine second("llama-cpu", "gguf");
+  const Router router({&first, &second});
+  const auto route = router.route(installed(), "small");
+  ASSERT_TRUE(route);
+  EXPECT_EQ(route->engine, &second);
+  EXPECT_EQ(route->plan.manifest.id, "smollm2");
+  ASSERT_EQ(route->rejected.size(), 1u);
+  EXPECT_EQ(route->rejected[0].engine, "onnx");
+}
+
+TEST(Router, AnUnknownNameIsNotFoundWithNearNames) {
+  PlanningEngine engine("llama-cpu", "gguf");
+  const auto route = Router({&engine}).route(installed(), "smolm2");
+  ASSERT_FALSE(route);
+  EXPECT_EQ(route.error().code, ErrorCode::model_not_found);
+  EXPECT_NE(route.error().message.find("smollm2"), std::string::npos);
+}
+
+TEST(Router, TheOnlyEnginesRefusalIsTheAnswer) {
+  PlanningEngine engine("llama-cpu", "gguf", Error{ErrorCode::model_unusable, "context too large"});
+  const auto route = Router({&engine}).route(installed(), "smollm2");
+  ASSERT_FALSE(route);
+  EXPECT_EQ(route.error().message, "context too large");
+}
+
+}  // namespace
+}  // namespace werk::routing
