@@ -7,7 +7,8 @@
 #include "werk/process/program.hpp"
 
 int main() {
-  using namespace werk;
+  namespace async = werk::async;
+  namespace process = werk::process;
   async::Loop loop;
   async::SteadyClock clock(loop.executor());
   process::Children children(loop.executor(), clock);
