@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 
 #include "werk/base/text.hpp"
@@ -14,8 +15,9 @@ namespace json = boost::json;
 constexpr std::size_t kNamesShownMax = 3;
 
 tl::unexpected<Error> odd_body(std::string_view route, std::string_view what) {
-  return fail(ErrorCode::engine_failed, Origin::engine,
-              fmt::format("llama-server answered {} with something else than expected: {}", route, what));
+  return fail(
+      ErrorCode::engine_failed, Origin::engine,
+      fmt::format("llama-server answered {} with something else than expected: {}", route, what));
 }
 
 Result<json::value> parse_body(std::string_view route, std::string_view body) {
@@ -62,12 +64,15 @@ Status check_serves(std::string_view models_body, std::string_view alias) {
   std::vector<std::string> names;
   for (const json::value& entry : data->get_array()) add_names(entry, names);
   if (std::find(names.begin(), names.end(), alias) != names.end()) return {};
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   if (names.size() > kNamesShownMax) names.resize(kNamesShownMax);
   // A name may be a path of this machine, so only its last part is told.
   for (std::string& name : names) name = printable(name.substr(name.rfind('/') + 1));
-  return fail(ErrorCode::start_failed, Origin::engine,
-              fmt::format("llama-server came up but serves another model than the one asked for ({})",
-                          names.empty() ? "none at all" : fmt::format("{}", fmt::join(names, ", "))));
+  return fail(
+      ErrorCode::start_failed, Origin::engine,
+      fmt::format("llama-server came up but serves another model than the one asked for ({})",
+                  names.empty() ? "none at all" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
 Result<RuntimeFacts> parse_props(std::string_view props_body) {
@@ -78,28 +83,32 @@ Result<RuntimeFacts> parse_props(std::string_view props_body) {
   if (slots == 0) return odd_body("/props", "no number of slots");
   facts.slots = static_cast<std::size_t>(slots);
   const json::value* settings = member(*body, "default_generation_settings");
-  if (settings != nullptr) facts.context_tokens_per_slot = unsigned_or(member(*settings, "n_ctx"), 0);
+  if (settings != nullptr)
+    facts.context_tokens_per_slot = unsigned_or(member(*settings, "n_ctx"), 0);
   const json::value* caps = member(*body, "chat_template_caps");
   // Engines too old to tell are believed able.
-  if (caps != nullptr && caps->is_object()) facts.supports_tools = is_true(member(*caps, "supports_tools"));
+  if (caps != nullptr && caps->is_object())
+    facts.supports_tools = is_true(member(*caps, "supports_tools"));
   const json::value* modalities = member(*body, "modalities");
   facts.supports_images = modalities != nullptr && is_true(member(*modalities, "vision"));
   return facts;
 }
 
-Status check_sizes(const StartPlan& plan, const RuntimeFacts& facts, SizedBy slots, SizedBy context) {
+Status check_sizes(const StartPlan& plan, const RuntimeFacts& facts, SizedBy slots,
+                   SizedBy context) {
   if (slots == SizedBy::plan && facts.slots < plan.slots) {
     return fail(ErrorCode::start_failed, Origin::engine,
-                fmt::format("llama-server has {} slots where {} were asked for (--parallel)", facts.slots,
-                            plan.slots));
+                fmt::format("llama-server has {} slots where {} were asked for (--parallel)",
+                            facts.slots, plan.slots));
   }
   // Extra slots share the total, so words about either decide the context of each.
   if (slots == SizedBy::extra_arguments || context == SizedBy::extra_arguments) return {};
   if (facts.context_tokens_per_slot < plan.context_tokens_per_slot) {
-    return fail(ErrorCode::start_failed, Origin::engine,
-                fmt::format("llama-server gives each slot a context of {} tokens where {} were asked for "
-                            "(--ctx-size)",
-                            facts.context_tokens_per_slot, plan.context_tokens_per_slot));
+    return fail(
+        ErrorCode::start_failed, Origin::engine,
+        fmt::format("llama-server gives each slot a context of {} tokens where {} were asked for "
+                    "(--ctx-size)",
+                    facts.context_tokens_per_slot, plan.context_tokens_per_slot));
   }
   return {};
 }
@@ -111,7 +120,8 @@ Result<std::size_t> count_busy_slots(std::string_view slots_body) {
   std::size_t busy = 0;
   for (const json::value& slot : body->get_array()) {
     const json::value* processing = member(slot, "is_processing");
-    if (processing == nullptr || !processing->is_bool()) return odd_body("/slots", "a slot without state");
+    if (processing == nullptr || !processing->is_bool())
+      return odd_body("/slots", "a slot without state");
     if (processing->get_bool()) ++busy;
   }
   return busy;

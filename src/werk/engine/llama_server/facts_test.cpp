@@ -20,7 +20,8 @@ TEST(Facts, TheModelListMustNameTheAlias) {
 }
 
 TEST(Facts, ForeignBodiesAreErrorsAndNoMore) {
-  for (const std::string_view body : {"", "null", "[]", "{}", "\"x\"", "{\"data\":7}", "<html>", "{\"total_slots\":-1}"}) {
+  for (const std::string_view body :
+       {"", "null", "[]", "{}", "\"x\"", R"({"data":7})", "<html>", R"({"total_slots":-1})"}) {
     EXPECT_FALSE(check_serves(body, "a").has_value()) << body;
     EXPECT_FALSE(parse_props(body).has_value()) << body;
     EXPECT_EQ(count_busy_slots(body).has_value(), body == "[]") << body;
@@ -47,7 +48,8 @@ TEST(Facts, LessThanAskedForIsRefusedAndMoreIsFine) {
   StartPlan plan;
   plan.slots = 4;
   plan.context_tokens_per_slot = 1000;
-  const auto check = [&plan](std::size_t slots, std::uint64_t context, SizedBy by_slots, SizedBy by_context) {
+  const auto check = [&plan](std::size_t slots, std::uint64_t context, SizedBy by_slots,
+                             SizedBy by_context) {
     RuntimeFacts facts;
     facts.slots = slots;
     facts.context_tokens_per_slot = context;
@@ -64,7 +66,10 @@ TEST(Facts, LessThanAskedForIsRefusedAndMoreIsFine) {
 
 TEST(Facts, BusySlotsAreCounted) {
   EXPECT_EQ(count_busy_slots("[]").value_or(9), 0u);
-  EXPECT_EQ(count_busy_slots(R"([{"is_processing":true},{"is_processing":false},{"is_processing":true}])").value_or(9), 2u);
+  EXPECT_EQ(
+      count_busy_slots(R"([{"is_processing":true},{"is_processing":false},{"is_processing":true}])")
+          .value_or(9),
+      2u);
 }
 
 TEST(Masker, HidesTheLongestMatchEverywhere) {
@@ -85,7 +90,8 @@ constexpr std::string_view kUnknownArchitecture =
     "0.00.025.033 I srv    operator(): operator(): cleaning up before exit...\n";
 constexpr std::string_view kCutFile =
     "0.00.013.502 E gguf_init_from_reader: failed to read key-value pairs\n"
-    "0.00.014.005 E llama_model_load: error loading model: llama_model_loader: failed to load model from <model>\n";
+    "0.00.014.005 E llama_model_load: error loading model: llama_model_loader: failed to load "
+    "model from <model>\n";
 constexpr std::string_view kNoMemory =
     "0.00.142.446 E ggml_aligned_malloc: insufficient memory (attempted to allocate 11520.00 MB)\n"
     "0.00.143.669 E srv    load_model: failed to create_context with model '<model>'\n"
@@ -93,7 +99,8 @@ constexpr std::string_view kNoMemory =
 
 TEST(Failure, TheLinesThatTellAreTheErrorsWithoutStamps) {
   EXPECT_EQ(telling_lines(kCutFile, 1000),
-            "gguf_init_from_reader: failed to read key-value pairs; llama_model_load: error loading model: "
+            "gguf_init_from_reader: failed to read key-value pairs; llama_model_load: error "
+            "loading model: "
             "llama_model_loader: failed to load model from <model>");
   EXPECT_EQ(telling_lines("1\n2\n3\n4\n5\n6\n7\n8\n", 1000), "3; 4; 5; 6; 7; 8");
   EXPECT_EQ(telling_lines("terminate called\n0.00.1 E once\n0.00.2 E once\n", 1000), "once");
@@ -105,7 +112,7 @@ TEST(Failure, FaultsThatCannotPassAreToldFromThoseThatMay) {
   Executable executable;
   executable.version.semantic = "0.5.0";
   const auto failure = [&executable](std::string_view exit, std::string_view output) {
-    return start_failure(exit, output, executable);
+    return start_failure(exit, output, executable, std::nullopt);
   };
   const Error unknown = failure("exit status 1", kUnknownArchitecture);
   EXPECT_EQ(unknown.code, ErrorCode::model_unusable);
@@ -116,10 +123,14 @@ TEST(Failure, FaultsThatCannotPassAreToldFromThoseThatMay) {
   const Error memory = failure("exit status 1", kNoMemory);
   EXPECT_EQ(memory.code, ErrorCode::start_failed);
   EXPECT_NE(memory.message.find("--ctx-size"), std::string::npos);
+  EXPECT_NE(
+      start_failure("exit status 1", kNoMemory, executable, 4096).message.find("--ctx-size 4096"),
+      std::string::npos);
   EXPECT_EQ(failure("killed by SIGKILL", "").code, ErrorCode::start_failed);
   EXPECT_NE(failure("killed by SIGILL", "").message.find("werk engine install"), std::string::npos);
-  EXPECT_NE(failure("exit status 1", "error: invalid argument: --foo\n").message.find("WERK_LLAMA_ARGS"),
-            std::string::npos);
+  EXPECT_NE(
+      failure("exit status 1", "error: invalid argument: --foo\n").message.find("WERK_LLAMA_ARGS"),
+      std::string::npos);
   const Error other = failure("exit status 3", "no idea\n");
   EXPECT_EQ(other.code, ErrorCode::start_failed);
   EXPECT_EQ(other.origin, Origin::engine);

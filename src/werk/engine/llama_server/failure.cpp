@@ -17,12 +17,12 @@ constexpr std::size_t kLastLinesMax = 6;
 constexpr std::array<std::string_view, 2> kUnknownArchitecture{"unknown model architecture",
                                                                "unsupported model architecture"};
 constexpr std::array<std::string_view, 9> kMemory{
-    "out of memory",        "insufficient memory",       "failed to allocate", "unable to allocate",
-    "cannot allocate",      "failed to mmap",            "bad_alloc",          "ErrorOutOfDeviceMemory",
-    "failed to alloc"};
-constexpr std::array<std::string_view, 5> kModelFile{
-    "error loading model", "failed to load model", "gguf_init_from", "failed to open GGUF file",
-    "failed to load vocab"};
+    "out of memory",      "insufficient memory",    "failed to allocate",
+    "unable to allocate", "cannot allocate",        "failed to mmap",
+    "bad_alloc",          "ErrorOutOfDeviceMemory", "failed to alloc"};
+constexpr std::array<std::string_view, 5> kModelFile{"error loading model", "failed to load model",
+                                                     "gguf_init_from", "failed to open GGUF file",
+                                                     "failed to load vocab"};
 constexpr std::array<std::string_view, 2> kArguments{"error: invalid argument",
                                                      "error while handling argument"};
 
@@ -34,7 +34,8 @@ bool holds_any(std::string_view text, std::span<const std::string_view> words) {
 
 bool is_time_character(char c) { return (c >= '0' && c <= '9') || c == '.'; }
 
-// "0.00.024.924 E what happened" -> 'E', "what happened". Lines in another form stay as they are, with level ' '.
+// "0.00.024.924 E what happened" -> 'E', "what happened". Lines in another form stay as they are,
+// with level ' '.
 std::pair<char, std::string_view> without_stamp(std::string_view line) {
   std::size_t at = 0;
   while (at < line.size() && is_time_character(line[at])) ++at;
@@ -57,7 +58,8 @@ Lines lines_of(std::string_view output) {
     lines.all.push_back(text);
     // A failed start prints some errors twice, once per attempt.
     const bool is_error = level == 'E' || text.starts_with("error");
-    const bool is_new = std::find(lines.errors.begin(), lines.errors.end(), text) == lines.errors.end();
+    const bool is_new =
+        std::find(lines.errors.begin(), lines.errors.end(), text) == lines.errors.end();
     if (is_error && is_new) lines.errors.push_back(text);
   }
   return lines;
@@ -80,8 +82,9 @@ void Masker::hide(std::string text, std::string shown) {
 std::string Masker::apply(std::string_view text) const {
   std::string out;
   while (!text.empty()) {
-    const auto found = std::find_if(hidden_.begin(), hidden_.end(),
-                                    [text](const auto& entry) { return text.starts_with(entry.first); });
+    const auto found = std::find_if(hidden_.begin(), hidden_.end(), [text](const auto& entry) {
+      return text.starts_with(entry.first);
+    });
     if (found == hidden_.end()) {
       out += text.front();
       text.remove_prefix(1);
@@ -110,42 +113,52 @@ std::string telling_lines(std::string_view output, std::size_t bytes_max) {
   return text;
 }
 
-Error start_failure(std::string_view exit_text, std::string_view output, const Executable& executable) {
+Error start_failure(std::string_view exit_text, std::string_view output,
+                    const Executable& executable, std::optional<std::uint64_t> context_that_fits) {
   const std::string lines = telling_lines(output, kReasonBytesMax);
   const std::string said = lines.empty() ? "it printed nothing" : lines;
   const std::string head = fmt::format("llama-server {} ended during its start ({})",
                                        executable.version.text(), exit_text);
+  const std::string advice =
+      context_that_fits ? fmt::format("--ctx-size {} would fit at the moment", *context_that_fits)
+                        : std::string("a smaller --ctx-size or --parallel needs less");
   if (holds_any(output, kUnknownArchitecture)) {
-    return failure(ErrorCode::model_unusable,
-                   fmt::format("llama-server {} does not know this model's architecture: {}. A newer one may: "
-                               "point WERK_LLAMA_SERVER to its executable",
-                               executable.version.text(), said));
+    return failure(
+        ErrorCode::model_unusable,
+        fmt::format("llama-server {} does not know this model's architecture: {}. A newer one may: "
+                    "point WERK_LLAMA_SERVER to its executable",
+                    executable.version.text(), said));
   }
   if (holds_any(output, kMemory)) {
     return failure(ErrorCode::start_failed,
-                   fmt::format("{}: not enough memory. A smaller --ctx-size or --parallel needs less. It said: {}",
-                               head, said));
+                   fmt::format("{}: not enough memory; {}. It said: {}", head, advice, said));
   }
   if (holds_any(output, kArguments)) {
-    return failure(ErrorCode::start_failed,
-                   fmt::format("{}: it does not take its arguments (WERK_LLAMA_ARGS is passed to it as it is). "
-                               "It said: {}",
-                               head, said));
+    return failure(
+        ErrorCode::start_failed,
+        fmt::format(
+            "{}: it does not take its arguments (WERK_LLAMA_ARGS is passed to it as it is). "
+            "It said: {}",
+            head, said));
   }
   if (holds_any(output, kModelFile)) {
-    return failure(ErrorCode::model_unusable, fmt::format("{}: it cannot use the model file: {}", head, said));
+    return failure(ErrorCode::model_unusable,
+                   fmt::format("{}: it cannot use the model file: {}", head, said));
   }
   if (exit_text.find("SIGKILL") != std::string_view::npos) {
-    return failure(ErrorCode::start_failed,
-                   fmt::format("{}: killed from outside, most often because memory ran out. A smaller --ctx-size "
-                               "or --parallel needs less. The end of its output: {}",
-                               head, said));
+    return failure(
+        ErrorCode::start_failed,
+        fmt::format(
+            "{}: killed from outside, most often because memory ran out; {}. The end of its "
+            "output: {}",
+            head, advice, said));
   }
   if (exit_text.find("SIGILL") != std::string_view::npos) {
-    return failure(ErrorCode::start_failed,
-                   fmt::format("{}: it was built for another processor. `werk engine install llama-server` "
-                               "builds one for this machine",
-                               head));
+    return failure(
+        ErrorCode::start_failed,
+        fmt::format("{}: it was built for another processor. `werk engine install llama-server` "
+                    "builds one for this machine",
+                    head));
   }
   return failure(ErrorCode::start_failed, fmt::format("{}: {}", head, said));
 }

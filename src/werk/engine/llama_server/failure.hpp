@@ -1,8 +1,11 @@
-// Why a llama-server did not come up or ended, told from its exit and the end of what it printed: which of the two kinds of
-// fault it is (a model that can never run here, or something a later try may overcome), the lines that matter, and the way
-// out. Masker hides what belongs to this machine (home, store, sockets, keys) before text leaves the node. Pure values.
+// Why a llama-server did not come up or ended, told from its exit and the end of what it printed:
+// which of the two kinds of fault it is (a model that can never run here, or something a later try
+// may overcome), the lines that matter, and the way out. Masker hides what belongs to this machine
+// (home, store, sockets, keys) before text leaves the node. Pure values.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,7 +18,8 @@ namespace werk::engine::llama_server {
 
 class Masker {
  public:
-  // Every `text` becomes `shown`. Longer texts win over shorter ones; an empty text or "/" is ignored.
+  // Every `text` becomes `shown`. Longer texts win over shorter ones; an empty text or "/" is
+  // ignored.
   void hide(std::string text, std::string shown);
   std::string apply(std::string_view text) const;
 
@@ -23,11 +27,13 @@ class Masker {
   std::vector<std::pair<std::string, std::string>> hidden_;  // longest first
 };
 
-// The lines of an engine's output that tell why it ended, without time stamps, at most `bytes_max` bytes: its error lines,
-// else its last ones. Fit for an error message.
+// The lines of an engine's output that tell why it ended, without time stamps, at most `bytes_max`
+// bytes: its error lines, else its last ones. Fit for an error message.
 std::string telling_lines(std::string_view output, std::size_t bytes_max);
 
-// `exit_text` as process::ExitStatus tells it, `output` already masked.
-Error start_failure(std::string_view exit_text, std::string_view output, const Executable& executable);
+// `exit_text` as process::ExitStatus tells it, `output` already masked. `context_that_fits` (tokens
+// per slot) is named where memory was the fault.
+Error start_failure(std::string_view exit_text, std::string_view output,
+                    const Executable& executable, std::optional<std::uint64_t> context_that_fits);
 
 }  // namespace werk::engine::llama_server

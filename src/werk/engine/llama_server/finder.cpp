@@ -47,9 +47,10 @@ Error none_suits(Mode mode, const std::vector<std::string>& failures, std::size_
   if (usable == 0) {
     message = fmt::format("There is no usable llama-server. {}", kWaysToSupply);
   } else {
-    message = fmt::format("No llama-server here has a {}. Name one that does in {}, or choose another "
-                          "--backend",
-                          label_of(mode), variable_of(mode));
+    message = fmt::format(
+        "No llama-server here has a {}. Name one that does in {}, or choose another "
+        "--backend",
+        label_of(mode), variable_of(mode));
   }
   if (!failures.empty()) message += fmt::format(" ({})", fmt::join(failures, "; "));
   return Error{ErrorCode::not_found, std::move(message)};
@@ -97,8 +98,8 @@ async::awaitable<Result<Executable>> Finder::find(Mode mode, std::stop_token sto
   if (named) {
     result = co_await examine_named(variable, *named, stop);
     if (result && !result->suits(mode)) {
-      result = fail(ErrorCode::not_found,
-                    fmt::format("{} names '{}', which has no {}", variable, *named, label_of(mode)));
+      result = fail(ErrorCode::not_found, fmt::format("{} names '{}', which has no {}", variable,
+                                                      *named, label_of(mode)));
     }
   } else {
     auto all = co_await survey(stop);
@@ -149,13 +150,14 @@ async::awaitable<Result<Executable>> Finder::examine_named(std::string variable,
                                                            std::stop_token stop) {
   const auto path = process::find_program(value, settings_.search_path);
   if (!path) {
-    co_return fail(ErrorCode::not_found,
-                   fmt::format("{} names '{}', and there is no such executable file", variable, value));
+    co_return fail(
+        ErrorCode::not_found,
+        fmt::format("{} names '{}', and there is no such executable file", variable, value));
   }
   auto examined = co_await examine(*path, stop);
   if (!examined && examined.error().code != ErrorCode::cancelled) {
-    examined.error().message =
-        fmt::format("{} names '{}', which cannot be used: {}", variable, value, examined.error().message);
+    examined.error().message = fmt::format("{} names '{}', which cannot be used: {}", variable,
+                                           value, examined.error().message);
   }
   co_return examined;
 }
@@ -190,8 +192,8 @@ async::awaitable<Result<std::string>> Finder::run(std::string path, std::string 
   command.program = path;
   command.arguments.push_back(argument);
   command.environment = settings_.environment;
-  auto captured = co_await process::run_captured(children_, clock_, std::move(command), settings_.limit,
-                                                 kOutputBytesMax, stop);
+  auto captured = co_await process::run_captured(children_, clock_, std::move(command),
+                                                 settings_.limit, kOutputBytesMax, stop);
   if (!captured) {
     const ErrorCode code =
         captured.error().code == ErrorCode::cancelled ? ErrorCode::cancelled : ErrorCode::not_found;
@@ -212,13 +214,15 @@ async::awaitable<Result<Executable>> Finder::learn(std::string path, std::stop_t
   Executable executable;
   executable.path = path;
   auto version = parse_version(*version_text);
-  if (!version) co_return fail(ErrorCode::not_found, "it is not a llama-server: --version names none");
+  if (!version)
+    co_return fail(ErrorCode::not_found, "it is not a llama-server: --version names none");
   executable.version = std::move(*version);
   auto help_text = co_await run(path, "--help", stop);
   if (!help_text) co_return pass_on(help_text);
   executable.flags = parse_help_flags(*help_text);
   if (!executable.knows("--model") || !executable.knows("--host")) {
-    co_return fail(ErrorCode::not_found, "it is not a llama-server: --help shows neither --model nor --host");
+    co_return fail(ErrorCode::not_found,
+                   "it is not a llama-server: --help shows neither --model nor --host");
   }
   co_return executable;
 }
@@ -231,7 +235,8 @@ async::awaitable<Result<Executable>> Finder::examine(std::string path, std::stop
   Known fresh;
   fresh.identity = *identity;
   bool learnt = false;
-  if (const auto known = known_.find(whole); known != known_.end() && known->second.identity == *identity) {
+  if (const auto known = known_.find(whole);
+      known != known_.end() && known->second.identity == *identity) {
     if (known->second.has_devices) co_return known->second.executable;
     fresh.executable = known->second.executable;
   } else {
@@ -273,9 +278,12 @@ async::awaitable<void> Finder::save_cache() {
     probe.executable = known.executable;
     probes.emplace(path, std::move(probe));
   }
-  const auto write = [file = cache_file(), probes = std::move(probes)] { return write_probes(file, probes); };
+  const auto write = [file = cache_file(), probes = std::move(probes)] {
+    return write_probes(file, probes);
+  };
   const Status written = co_await offload_.run(write);
-  if (!written) log::debug("what llama-server said of itself is not kept: {}", written.error().message);
+  if (!written)
+    log::debug("what llama-server said of itself is not kept: {}", written.error().message);
 }
 
 }  // namespace werk::engine::llama_server

@@ -1,7 +1,8 @@
-// Finds the llama-server that a mode uses and learns what it is by running it briefly. Named by a variable wins, and must
-// work; else of the managed one and the one in PATH the one whose devices suit. What was learnt is kept in memory and, apart
-// from devices, in a small file below the home's cache folder, for as long as path, size and time of change stay the same.
-// Owned by the app, which outlives every call; loop thread only.
+// Finds the llama-server that a mode uses and learns what it is by running it briefly. Named by a
+// variable wins, and must work; else of the managed one and the one in PATH the one whose devices
+// suit. What was learnt is kept in memory and, apart from devices, in a small file below the home's
+// cache folder, for as long as path, size and time of change stay the same. Owned by the app, which
+// outlives every call; loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ namespace werk::engine::llama_server {
 
 struct FinderSettings {
   NamedExecutables named;
-  std::string search_path;                // the value of PATH
-  std::filesystem::path home;             // WERK_HOME: managed engines and the cache
-  std::vector<std::string> environment;   // complete, for the short runs
+  std::string search_path;                           // the value of PATH
+  std::filesystem::path home;                        // WERK_HOME: managed engines and the cache
+  std::vector<std::string> environment;              // complete, for the short runs
   async::Duration limit = std::chrono::seconds(10);  // for each short run
 };
 
@@ -49,12 +50,14 @@ class Finder {
     Executable executable;
   };
 
-  // The executable for this mode. Fails with `not_found` when a named one is missing or doesn't run (naming the variable) or
-  // when none suits (naming the ways to supply one); with `cancelled`.
+  // The executable for this mode. Fails with `not_found` when a named one is missing or doesn't run
+  // (naming the variable) or when none suits (naming the ways to supply one); with `cancelled`.
   async::awaitable<Result<Executable>> find(Mode mode, std::stop_token stop);
-  // The best mode that can be had on this machine, for `--backend auto`: an accelerator before none.
+  // The best mode that can be had on this machine, for `--backend auto`: an accelerator before
+  // none.
   async::awaitable<Result<Choice>> choose(std::stop_token stop);
-  // Runs the executable at this path unless it is known already. Fails with `not_found` and the reason, without a hint.
+  // Runs the executable at this path unless it is known already. Fails with `not_found` and the
+  // reason, without a hint.
   async::awaitable<Result<Executable>> examine(std::string path, std::stop_token stop);
 
  private:
@@ -75,7 +78,8 @@ class Finder {
   async::awaitable<Result<Executable>> examine_named(std::string variable, std::string value,
                                                      std::stop_token stop);
   async::awaitable<Result<Survey>> survey(std::stop_token stop);
-  async::awaitable<Result<std::string>> run(std::string path, std::string argument, std::stop_token stop);
+  async::awaitable<Result<std::string>> run(std::string path, std::string argument,
+                                            std::stop_token stop);
   async::awaitable<Result<Executable>> learn(std::string path, std::stop_token stop);
   async::awaitable<void> load_cache();
   async::awaitable<void> save_cache();

@@ -7,18 +7,20 @@
 #include <charconv>
 
 #include "werk/base/digest.hpp"
-#include "werk/model/model_id.hpp"
+#include "werk/model/store.hpp"
 
 namespace werk::engine::llama_server {
 namespace {
 
 constexpr std::uint64_t kDefaultContextTokensMax = 32'768;
-constexpr std::uint64_t kTotalContextTokensMax = 2'147'483'647;  // the engine counts in 32 bits with sign
+constexpr std::uint64_t kTotalContextTokensMax =
+    2'147'483'647;  // the engine counts in 32 bits with sign
 constexpr std::uint64_t kContextStepTokens = 256;
 constexpr std::uint64_t kCacheRamMibMax = 8'192;
 constexpr std::uint64_t kMib = 1024 * 1024;
 constexpr std::size_t kHttpThreadsBesidesSlots = 8;  // status routes answer while all slots stream
-// A prefill stops only between logical batches, so on a processor they are kept short; accelerators are quick enough.
+// A prefill stops only between logical batches, so on a processor they are kept short; accelerators
+// are quick enough.
 constexpr std::uint32_t kProcessorBatchTokens = 512;
 
 // Collects the launch line, and beside it what the runtime key's digest covers.
@@ -72,10 +74,12 @@ Result<Sizing> size_of(const model::Manifest& manifest, const LlamaServerOptions
   }
   sizing.context_tokens_per_slot = *options.ctx_size;
   if (trained > 0 && sizing.context_tokens_per_slot > trained) {
-    return fail(ErrorCode::model_unusable,
-                fmt::format("--ctx-size asks for a context of {} tokens, but this model was trained with {}; "
-                            "ask for at most that, or for 0 to let the engine decide",
-                            sizing.context_tokens_per_slot, trained));
+    return fail(
+        ErrorCode::model_unusable,
+        fmt::format(
+            "--ctx-size asks for a context of {} tokens, but this model was trained with {}; "
+            "ask for at most that, or for 0 to let the engine decide",
+            sizing.context_tokens_per_slot, trained));
   }
   if (sizing.context_tokens_per_slot > kTotalContextTokensMax / sizing.slots) {
     return fail(ErrorCode::invalid_request,
@@ -129,7 +133,8 @@ void add_devices(Line& line, const LaunchSettings& settings) {
 }
 
 void add_services(Line& line, std::uint64_t memory_bytes) {
-  line.add({"--metrics", "--slots", "--no-ui", "--offline", "--cors-origins", "localhost", "--jinja"});
+  line.add(
+      {"--metrics", "--slots", "--no-ui", "--offline", "--cors-origins", "localhost", "--jinja"});
   // The engine's own default is 8 GiB of prompt cache per process, whatever the machine has.
   const std::uint64_t share_mib = memory_bytes / 16 / kMib;
   line.set("--cache-ram", std::to_string(std::min(kCacheRamMibMax, share_mib)));
@@ -165,7 +170,8 @@ std::optional<std::string> devices_for(Mode mode, const Executable& executable) 
   for (const Device& device : executable.devices) {
     if (mode_of_device(device.name) == mode) wanted.push_back(device.name);
   }
-  if (!executable.knows("--device") || wanted.size() == executable.devices.size()) return std::nullopt;
+  if (!executable.knows("--device") || wanted.size() == executable.devices.size())
+    return std::nullopt;
   return wanted.empty() ? "none" : fmt::format("{}", fmt::join(wanted, ","));
 }
 
@@ -175,8 +181,9 @@ ExtraSizing sizing_in(std::span<const std::string> extra_arguments) {
   ExtraSizing sizing;
   for (std::size_t i = 0; i < extra_arguments.size(); ++i) {
     const std::string& word = extra_arguments[i];
-    const std::string_view value =
-        i + 1 < extra_arguments.size() ? std::string_view(extra_arguments[i + 1]) : std::string_view();
+    const std::string_view value = i + 1 < extra_arguments.size()
+                                       ? std::string_view(extra_arguments[i + 1])
+                                       : std::string_view();
     if (word == "-c" || word == "--ctx-size") {
       sizing.has_context = true;
       sizing.context_tokens_total = number_in(value).value_or(0);
@@ -188,26 +195,23 @@ ExtraSizing sizing_in(std::span<const std::string> extra_arguments) {
   return sizing;
 }
 
-std::filesystem::path file_path(const std::filesystem::path& models_root, const model::Manifest& manifest,
-                                const model::ManifestFile& file) {
-  if (file.linked) return file.path;
-  return models_root / model::folder_name(manifest.id) / file.path;
-}
-
-Result<StartPlan> plan_start(const model::Manifest& manifest, const LaunchSettings& settings) {
+Result<StartPlan> plan_start(const model::Manifest& manifest, const std::filesystem::path& folder,
+                             const LaunchSettings& settings) {
   if (auto checked = check_options(settings.options); !checked) return pass_on(checked);
   const model::ManifestFile* weights = model::first_file(manifest, model::FileRole::weights);
   if (weights == nullptr) {
-    return fail(ErrorCode::model_unusable, "This model has no weights: its manifest names no such file");
+    return fail(ErrorCode::model_unusable,
+                "This model has no weights: its manifest names no such file");
   }
   const ExtraSizing extra = sizing_in(settings.options.extra_arguments);
   auto sizing = size_of(manifest, settings.options, extra);
   if (!sizing) return pass_on(sizing);
 
+  const model::InstalledModel installed{manifest, folder};
   Line line;
-  line.add({"-m", file_path(settings.models_root, manifest, *weights).string()});
+  line.add({"-m", installed.path_of(*weights).string()});
   if (const auto* projector = model::first_file(manifest, model::FileRole::projector)) {
-    line.add({"-mm", file_path(settings.models_root, manifest, *projector).string()});
+    line.add({"-mm", installed.path_of(*projector).string()});
   }
   line.add({"--alias", ""});
   const std::size_t alias_place = line.words().size() - 1;
@@ -227,6 +231,7 @@ Result<StartPlan> plan_start(const model::Manifest& manifest, const LaunchSettin
   plan.key.options_digest = line.digest();
   line.words()[alias_place] = plan.key.alias();
   plan.manifest = manifest;
+  plan.model_folder = folder;
   plan.arguments = std::move(line.words());
   plan.slots = sizing->slots;
   plan.context_tokens_per_slot = sizing->context_tokens_per_slot;
@@ -242,9 +247,11 @@ Result<std::vector<std::string>> words_for(const StartPlan& plan, const LaunchSe
     const std::string& word = plan.arguments[i];
     if (word == "-np" && !executable.knows("-np") && !executable.knows("--parallel")) {
       if (plan.slots > 1) {
-        return fail(ErrorCode::start_failed,
-                    fmt::format("{} slots were asked for (--parallel), but llama-server {} has no --parallel",
-                                plan.slots, executable.version.text()));
+        return fail(
+            ErrorCode::start_failed,
+            fmt::format(
+                "{} slots were asked for (--parallel), but llama-server {} has no --parallel",
+                plan.slots, executable.version.text()));
       }
       ++i;  // one slot is all it has
       continue;
@@ -262,17 +269,22 @@ Result<std::vector<std::string>> words_for(const StartPlan& plan, const LaunchSe
     words.emplace_back("--device");
     words.push_back(*devices);
   }
-  words.insert(words.end(), plan.arguments.begin() + static_cast<std::ptrdiff_t>(own), plan.arguments.end());
+  words.insert(words.end(), plan.arguments.begin() + static_cast<std::ptrdiff_t>(own),
+               plan.arguments.end());
   return words;
 }
 
-std::vector<std::string> child_environment(std::span<const std::string> own, std::string_view secret) {
-  // The engine reads a variable for almost every flag; a stray one silently changes slots, context or cache.
-  constexpr std::array<std::string_view, 5> kForeign{"LLAMA_", "WERK_", "HF_", "HUGGING_FACE_", "MTMD_"};
+std::vector<std::string> child_environment(std::span<const std::string> own,
+                                           std::string_view secret) {
+  // The engine reads a variable for almost every flag; a stray one silently changes slots, context
+  // or cache.
+  constexpr std::array<std::string_view, 6> kForeign{"LLAMA_", "WERK_API_KEY", "WERK_LLAMA_",
+                                                     "HF_",    "MTMD_",        "HUGGING_FACE_"};
   std::vector<std::string> environment;
   for (const std::string& entry : own) {
-    const bool foreign = std::any_of(kForeign.begin(), kForeign.end(),
-                                     [&entry](std::string_view head) { return entry.starts_with(head); });
+    const bool foreign =
+        std::any_of(kForeign.begin(), kForeign.end(),
+                    [&entry](std::string_view head) { return entry.starts_with(head); });
     if (!foreign) environment.push_back(entry);
   }
   environment.emplace_back("HF_HUB_OFFLINE=1");

@@ -26,7 +26,6 @@ LaunchSettings settings_for(Mode mode) {
   LaunchSettings settings;
   settings.mode = mode;
   settings.memory_bytes = 16 * kGib;
-  settings.models_root = "/home/models";
   return settings;
 }
 
@@ -41,7 +40,7 @@ bool holds(const std::vector<std::string>& words, std::string_view word) {
 }
 
 StartPlan plan_of(const model::Manifest& manifest, const LaunchSettings& settings) {
-  auto plan = plan_start(manifest, settings);
+  auto plan = plan_start(manifest, "/home/models/smollm2", settings);
   EXPECT_TRUE(plan.has_value()) << (plan ? "" : plan.error().message);
   return plan.value_or(StartPlan{});
 }
@@ -78,10 +77,34 @@ TEST(Launch, SizesFollowTheContract) {
       {"exactly the training context", 1, 8192, 8192, {}, "1", "8192", 1, 8192},
       {"an unknown training context and nothing set", 1, {}, 0, {}, "1", "0", 1, 0},
       {"an unknown training context", 1, 4096, 0, {}, "1", "4096", 1, 4096},
-      {"own slots win, context is per slot", 1, 2048, 8192, {"--parallel", "3"}, "", "6144", 3, 2048},
+      {"own slots win, context is per slot",
+       1,
+       2048,
+       8192,
+       {"--parallel", "3"},
+       "",
+       "6144",
+       3,
+       2048},
       {"own context wins", 4, 2048, 8192, {"-c", "4096"}, "4", "", 4, 1024},
-      {"both win, the last counts", 4, 2048, 8192, {"-np", "8", "-np", "2", "--ctx-size", "512"}, "", "", 2, 256},
-      {"a context beyond training is the user's own matter", 1, {}, 8192, {"-c", "65536"}, "1", "", 1, 65536},
+      {"both win, the last counts",
+       4,
+       2048,
+       8192,
+       {"-np", "8", "-np", "2", "--ctx-size", "512"},
+       "",
+       "",
+       2,
+       256},
+      {"a context beyond training is the user's own matter",
+       1,
+       {},
+       8192,
+       {"-c", "65536"},
+       "1",
+       "",
+       1,
+       65536},
   };
   for (const SizingRow& row : rows) {
     SCOPED_TRACE(row.name);
@@ -92,8 +115,9 @@ TEST(Launch, SizesFollowTheContract) {
     settings.options.ctx_size = row.ctx_size;
     settings.options.extra_arguments = row.extra;
     const StartPlan plan = plan_of(manifest, settings);
-    const std::vector<std::string> own(plan.arguments.begin(),
-                                       plan.arguments.end() - static_cast<std::ptrdiff_t>(row.extra.size()));
+    const std::vector<std::string> own(
+        plan.arguments.begin(),
+        plan.arguments.end() - static_cast<std::ptrdiff_t>(row.extra.size()));
     EXPECT_EQ(value_of(own, "-np"), row.np);
     EXPECT_EQ(value_of(own, "-c"), row.c);
     EXPECT_EQ(plan.slots, row.slots);
@@ -105,7 +129,7 @@ TEST(Launch, SizesFollowTheContract) {
 TEST(Launch, MoreThanTheTrainingContextIsRefusedWithBothNumbers) {
   LaunchSettings settings = settings_for(Mode::cpu);
   settings.options.ctx_size = 16384;
-  const auto plan = plan_start(small_model(), settings);
+  const auto plan = plan_start(small_model(), "/home/models/smollm2", settings);
   ASSERT_FALSE(plan.has_value());
   EXPECT_EQ(plan.error().code, ErrorCode::model_unusable);
   EXPECT_NE(plan.error().message.find("16384"), std::string::npos);
@@ -118,7 +142,7 @@ TEST(Launch, AProductThatTheEngineCannotCountIsRefused) {
   LaunchSettings settings = settings_for(Mode::cpu);
   settings.options.ctx_size = 0xFFFF'FFFF'FFFFull;
   settings.options.parallel = 4;
-  const auto plan = plan_start(manifest, settings);
+  const auto plan = plan_start(manifest, "/home/models/smollm2", settings);
   ASSERT_FALSE(plan.has_value());
   EXPECT_EQ(plan.error().code, ErrorCode::invalid_request);
 }
@@ -126,7 +150,7 @@ TEST(Launch, AProductThatTheEngineCannotCountIsRefused) {
 TEST(Launch, AModelWithoutWeightsIsUnusable) {
   model::Manifest manifest = small_model();
   manifest.files.clear();
-  const auto plan = plan_start(manifest, settings_for(Mode::cpu));
+  const auto plan = plan_start(manifest, "/home/models/smollm2", settings_for(Mode::cpu));
   ASSERT_FALSE(plan.has_value());
   EXPECT_EQ(plan.error().code, ErrorCode::model_unusable);
 }
@@ -145,9 +169,11 @@ TEST(Launch, EveryOptionReachesTheLineAndExtraWordsComeLast) {
   settings.options.extra_arguments = {"--mlock", "--seed", "7"};
   const StartPlan plan = plan_of(small_model(), settings);
   const std::string line = shell_line(plan.arguments);
-  EXPECT_NE(line.find(" -b 1024 -ub 256 -t 3 -tb 5 --threads-http 9 -ngl all -mg 1 -ctk q8_0 -ctv q8_0 -fa on "
-                      "-nkvo --metrics"),
-            std::string::npos)
+  EXPECT_NE(
+      line.find(
+          " -b 1024 -ub 256 -t 3 -tb 5 --threads-http 9 -ngl all -mg 1 -ctk q8_0 -ctv q8_0 -fa on "
+          "-nkvo --metrics"),
+      std::string::npos)
       << line;
   EXPECT_TRUE(line.ends_with(" --mlock --seed 7")) << line;
   EXPECT_FALSE(holds(plan.arguments, "-fit")) << "fitting may choose the layers of an accelerator";
@@ -180,8 +206,8 @@ TEST(Launch, TheKeyCoversWhatChangesBehaviourAndNothingElse) {
   same.options.threads_batch = 2;
   same.options.ctx_size = 8192;  // what unset comes to
   same.options.batch_size = 512;
-  same.models_root = "/another/home";
   EXPECT_EQ(plan_of(manifest, same).key, key);
+  EXPECT_EQ(plan_start(manifest, "/another/home", base)->key, key);
   model::Manifest renamed = manifest;
   renamed.id = "another name";
   EXPECT_EQ(plan_of(renamed, base).key, key) << "two ids over equal files share one runtime";
@@ -245,10 +271,12 @@ TEST(Launch, AnOldExecutableIsNotGivenWhatItDoesNotKnow) {
   LaunchSettings settings = settings_for(Mode::cpu);
   settings.options.extra_arguments = {"--jinja"};  // the user's own word is not touched
   const StartPlan plan = plan_of(small_model(), settings);
-  const Executable old = executable_with({"-m", "--model", "-np", "--parallel", "-c", "--metrics", "--no-webui"});
+  const Executable old =
+      executable_with({"-m", "--model", "-np", "--parallel", "-c", "--metrics", "--no-webui"});
   const auto words = words_for(plan, settings, old);
   ASSERT_TRUE(words.has_value());
-  EXPECT_EQ(shell_line(*words), "-m /home/models/smollm2/files/small.gguf --alias " + plan.key.alias() +
+  EXPECT_EQ(shell_line(*words), "-m /home/models/smollm2/files/small.gguf --alias " +
+                                    plan.key.alias() +
                                     " -np 1 -c 8192 -b 512 --metrics --no-webui --jinja");
 }
 
@@ -277,12 +305,13 @@ TEST(Launch, EachModeSeesItsOwnDevicesOnly) {
 }
 
 TEST(Launch, TheChildsEnvironmentHoldsNoStrayWord) {
-  const std::vector<std::string> own{"PATH=/bin",       "LLAMA_ARG_CTX_SIZE=1", "LLAMA_API_KEY=old",
-                                     "HF_TOKEN=secret", "WERK_API_KEY=secret",  "MTMD_BACKEND_DEVICE=x",
-                                     "HOME=/root",      "CUDA_VISIBLE_DEVICES=0"};
+  const std::vector<std::string> own{"PATH=/bin",           "LLAMA_ARG_CTX_SIZE=1",
+                                     "LLAMA_API_KEY=old",   "HF_TOKEN=secret",
+                                     "WERK_API_KEY=secret", "MTMD_BACKEND_DEVICE=x",
+                                     "HOME=/root",          "CUDA_VISIBLE_DEVICES=0"};
   EXPECT_EQ(child_environment(own, "new"),
-            (std::vector<std::string>{"PATH=/bin", "HOME=/root", "CUDA_VISIBLE_DEVICES=0", "HF_HUB_OFFLINE=1",
-                                      "LLAMA_API_KEY=new"}));
+            (std::vector<std::string>{"PATH=/bin", "HOME=/root", "CUDA_VISIBLE_DEVICES=0",
+                                      "HF_HUB_OFFLINE=1", "LLAMA_API_KEY=new"}));
 }
 
 TEST(Launch, ThePromptCacheIsASixteenthOfTheMachineAndAtMost8Gib) {

@@ -18,8 +18,8 @@ namespace {
 
 namespace json = boost::json;
 
-// What ggml is compiled for by name. AVX-512 and AMX are left out on purpose: virtual machines wander between hosts that
-// differ in them, and they gain little where memory is the limit.
+// What ggml is compiled for by name. AVX-512 and AMX are left out on purpose: virtual machines
+// wander between hosts that differ in them, and they gain little where memory is the limit.
 constexpr std::array<std::string_view, 6> kFeatures{"avx", "avx2", "bmi2", "f16c", "fma", "sse4_2"};
 constexpr std::size_t kFingerprintDigits = 8;
 constexpr std::size_t kRecordBytesMax = 64 * 1024;
@@ -82,7 +82,8 @@ Processor this_processor() {
   utsname name{};
   const bool named = uname(&name) == 0;
   // One processor's entry is enough, and a machine may have hundreds of them.
-  return parse_processor(read_text("/proc/cpuinfo", kRecordBytesMax), named ? name.machine : "unknown");
+  return parse_processor(read_text("/proc/cpuinfo", kRecordBytesMax),
+                         named ? name.machine : "unknown");
 }
 
 std::filesystem::path managed_root(const std::filesystem::path& home) {
@@ -141,7 +142,8 @@ std::vector<ManagedEngine> list_managed(const std::filesystem::path& home) {
   return engines;
 }
 
-std::optional<ManagedEngine> usable_managed(const std::filesystem::path& home, std::string_view fingerprint) {
+std::optional<ManagedEngine> usable_managed(const std::filesystem::path& home,
+                                            std::string_view fingerprint) {
   for (ManagedEngine& engine : list_managed(home)) {
     if (engine.processor == fingerprint) return std::move(engine);
   }

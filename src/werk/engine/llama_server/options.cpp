@@ -15,13 +15,28 @@ constexpr std::array<std::string_view, 9> kCacheTypes{"f32",  "f16",    "bf16", 
 constexpr std::array<std::string_view, 3> kFlashAttention{"on", "off", "auto"};
 constexpr std::uint32_t kParallelMax = 1024;
 
-// What belongs to Werk: the address and the key by which it alone reaches the engine, the model it planned for and the name
-// it checks the engine by.
-constexpr std::array<std::string_view, 20> kReserved{
-    "--host",   "--port",      "--reuse-port",    "--api-key",   "--api-key-file",
-    "--alias",  "-a",          "--api-prefix",    "-m",          "--model",
-    "-mu",      "--model-url", "-hf",             "-hfr",        "--hf-repo",
-    "-dr",      "--docker-repo", "--models-dir",  "--models-preset", "--ssl-key-file"};
+// What belongs to Werk: the address and the key by which it alone reaches the engine, the model it
+// planned for and the name it checks the engine by.
+constexpr std::array<std::string_view, 20> kReserved{"--host",
+                                                     "--port",
+                                                     "--reuse-port",
+                                                     "--api-key",
+                                                     "--api-key-file",
+                                                     "--alias",
+                                                     "-a",
+                                                     "--api-prefix",
+                                                     "-m",
+                                                     "--model",
+                                                     "-mu",
+                                                     "--model-url",
+                                                     "-hf",
+                                                     "-hfr",
+                                                     "--hf-repo",
+                                                     "-dr",
+                                                     "--docker-repo",
+                                                     "--models-dir",
+                                                     "--models-preset",
+                                                     "--ssl-key-file"};
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 9 &&
@@ -31,14 +46,14 @@ bool is_number(std::string_view text) {
 Status check_word(std::string_view setting, std::string_view value,
                   std::span<const std::string_view> known) {
   if (std::find(known.begin(), known.end(), value) != known.end()) return {};
-  return fail(ErrorCode::invalid_request,
-              fmt::format("{} is '{}'; it takes one of: {}", setting, printable(value),
-                          fmt::join(known, ", ")));
+  return fail(ErrorCode::invalid_request, fmt::format("{} is '{}'; it takes one of: {}", setting,
+                                                      printable(value), fmt::join(known, ", ")));
 }
 
 Status check_positive(std::string_view setting, const std::optional<std::uint32_t>& value) {
   if (!value || *value > 0) return {};
-  return fail(ErrorCode::invalid_request, fmt::format("{} is 0; it takes a positive number", setting));
+  return fail(ErrorCode::invalid_request,
+              fmt::format("{} is 0; it takes a positive number", setting));
 }
 
 Status check_numbers(const LlamaServerOptions& options) {
@@ -99,10 +114,11 @@ Status check_options(const LlamaServerOptions& options) {
   }
   for (const std::string& word : options.extra_arguments) {
     if (std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end()) {
-      return fail(ErrorCode::invalid_request,
-                  fmt::format("WERK_LLAMA_ARGS holds {}, which Werk itself decides: an engine is "
-                              "reached over a private socket and serves the model that was asked for",
-                              word));
+      return fail(
+          ErrorCode::invalid_request,
+          fmt::format("WERK_LLAMA_ARGS holds {}, which Werk itself decides: an engine is "
+                      "reached over a private socket and serves the model that was asked for",
+                      word));
     }
   }
   return {};

@@ -44,8 +44,9 @@ std::string_view word_after(std::string_view text, std::string_view before) {
   return text.substr(0, std::min(text.find_first_of(" ,()"), text.size()));
 }
 
-// The option spellings at the head of one help entry: words that begin with '-', each but the last followed by a comma.
-// What comes after them (value names, the description) may begin with '-' too and doesn't count.
+// The option spellings at the head of one help entry: words that begin with '-', each but the last
+// followed by a comma. What comes after them (value names, the description) may begin with '-' too
+// and doesn't count.
 std::vector<std::string> spellings_in(std::string_view line) {
   std::vector<std::string> spellings;
   while (!line.empty()) {
@@ -124,7 +125,8 @@ std::vector<Device> parse_devices(std::string_view output) {
     if (line.starts_with('(') || colon == std::string_view::npos) return;
     std::string_view description = line.substr(colon + 2);
     // What follows in brackets at the end is memory, which changes from one look to the next.
-    if (description.ends_with(" free)")) description = description.substr(0, description.rfind(" ("));
+    if (description.ends_with(" free)"))
+      description = description.substr(0, description.rfind(" ("));
     devices.push_back(Device{printable(line.substr(0, colon)), printable(description)});
   });
   return devices;
@@ -141,9 +143,8 @@ std::optional<Mode> mode_of_device(std::string_view device_name) {
 
 bool Executable::suits(Mode mode) const {
   if (mode == Mode::cpu) return true;
-  return std::any_of(devices.begin(), devices.end(), [mode](const Device& device) {
-    return mode_of_device(device.name) == mode;
-  });
+  return std::any_of(devices.begin(), devices.end(),
+                     [mode](const Device& device) { return mode_of_device(device.name) == mode; });
 }
 
 Mode Executable::best_mode() const {

@@ -1,7 +1,8 @@
-// What a llama-server executable says of itself, read from the text of `--version`, `--help` and `--list-devices`. Pure
-// parsers; finder.hpp runs the program. Old executables know only a build number, newer ones a semantic version too, and
-// some write to standard error what others write to standard output, so callers pass both. Any thread.
-// Source: llama.cpp v0.5.0 and 0.7.0 seen running, older formats from their printing code's documentation.
+// What a llama-server executable says of itself, read from the text of `--version`, `--help` and
+// `--list-devices`. Pure parsers; finder.hpp runs the program. Old executables know only a build
+// number, newer ones a semantic version too, and some write to standard error what others write to
+// standard output, so callers pass both. Any thread. Source: llama.cpp v0.5.0 and 0.7.0 seen
+// running, older formats from their printing code's documentation.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct Version {
   bool operator==(const Version&) const = default;
 };
 
-// From a line "version: 0.5.0 (build 1, commit de3ff81)" or "version: 4567 (de3ff81)"; none without such a line.
+// From a line "version: 0.5.0 (build 1, commit de3ff81)" or "version: 4567 (de3ff81)"; none without
+// such a line.
 std::optional<Version> parse_version(std::string_view output);
 
 // Every spelling of every option that works; those described as removed are left out.
@@ -52,7 +54,8 @@ struct Executable {
   std::vector<Device> devices;
 
   bool knows(std::string_view flag) const { return flags.contains(flag); }
-  // Whether it can compute in this mode: any executable for the processor, one with such a device for the others.
+  // Whether it can compute in this mode: any executable for the processor, one with such a device
+  // for the others.
   bool suits(Mode mode) const;
   // The accelerator that suits best, else the processor.
   Mode best_mode() const;

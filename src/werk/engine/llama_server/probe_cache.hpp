@@ -1,5 +1,6 @@
-// The file in which Finder keeps what executables said of themselves: JSON with one entry per path. Reading gives what can be
-// read; a missing or damaged file is an empty cache. Writing replaces the file as a whole. Blocks on the disk; any thread.
+// The file in which Finder keeps what executables said of themselves: JSON with one entry per path.
+// Reading gives what can be read; a missing or damaged file is an empty cache. Writing replaces the
+// file as a whole. Blocks on the disk; any thread.
 #pragma once
 
 #include <filesystem>

@@ -12,14 +12,16 @@ constexpr std::string_view kHelp =
     "----- common params -----\n"
     "\n"
     "-h,    --help, --usage                  print usage and exit\n"
-    "-n,    --predict, --n-predict N         number of tokens to predict (default: -1, -1 = infinity)\n"
+    "-n,    --predict, --n-predict N         number of tokens to predict (default: -1, -1 = "
+    "infinity)\n"
     "                                        (env: LLAMA_ARG_N_PREDICT)\n"
     "-fa,   --flash-attn [on|off|auto]       set Flash Attention use\n"
     "--metrics                               enable it, see --props\n"
     "--no-slots                              hide the slots\n"
     "--spec-draft-hf, -hfd, --hf-repo-draft <user>/<model>[:quant]\n"
     "                                        Same as --hf-repo, but for the draft model\n"
-    "--draft, --draft-n, --draft-max N       the argument has been removed. use --spec-draft-n-max or\n"
+    "--draft, --draft-n, --draft-max N       the argument has been removed. use --spec-draft-n-max "
+    "or\n"
     "                                        --spec-ngram-mod-n-max\n"
     "--spec-ngram-size-n N                   use --spec-ngram-mod; the\n"
     "                                        argument has been removed.\n"
@@ -29,8 +31,9 @@ constexpr std::string_view kHelp =
     "-np,   --parallel N                     number of server slots (default: -1, -1 = auto)\r\n";
 
 TEST(Probe, ReadsBothKindsOfVersions) {
-  const auto now = parse_version("0.00.000.541 I srv  llama_server: initializing ...\n"
-                                 "version: 0.5.0 (build 1, commit de3ff81)\nbuilt with GNU 12.2.0\n");
+  const auto now = parse_version(
+      "0.00.000.541 I srv  llama_server: initializing ...\n"
+      "version: 0.5.0 (build 1, commit de3ff81)\nbuilt with GNU 12.2.0\n");
   ASSERT_TRUE(now.has_value());
   EXPECT_EQ(*now, (Version{"0.5.0", 1, "de3ff81"}));
   EXPECT_EQ(now->text(), "0.5.0");
@@ -50,18 +53,20 @@ TEST(Probe, OtherProgramsHaveNoVersion) {
 TEST(Probe, FlagsAreWholeWordsAtTheHeadOfAnEntry) {
   const auto flags = parse_help_flags(kHelp);
   EXPECT_EQ(flags, (std::set<std::string, std::less<>>{
-                       "-h", "--help", "--usage", "-n", "--predict", "--n-predict", "-fa", "--flash-attn",
-                       "--metrics", "--no-slots", "--spec-draft-hf", "-hfd", "--hf-repo-draft", "-np",
-                       "--parallel"}));
+                       "-h", "--help", "--usage", "-n", "--predict", "--n-predict", "-fa",
+                       "--flash-attn", "--metrics", "--no-slots", "--spec-draft-hf", "-hfd",
+                       "--hf-repo-draft", "-np", "--parallel"}));
 }
 
 TEST(Probe, DevicesAreListedWithoutTheirMemory) {
-  const auto devices = parse_devices("ggml_cuda_init: found 1 CUDA devices:\n"
-                                     "  Device 0: NVIDIA, compute capability 8.6\n"
-                                     "Available devices:\n"
-                                     "  CUDA0: NVIDIA GeForce RTX 3090 (24576 MiB, 24000 MiB free)\n"
-                                     "  Vulkan0: llvmpipe (LLVM 15)\n");
-  EXPECT_EQ(devices, (std::vector<Device>{{"CUDA0", "NVIDIA GeForce RTX 3090"}, {"Vulkan0", "llvmpipe (LLVM 15)"}}));
+  const auto devices = parse_devices(
+      "ggml_cuda_init: found 1 CUDA devices:\n"
+      "  Device 0: NVIDIA, compute capability 8.6\n"
+      "Available devices:\n"
+      "  CUDA0: NVIDIA GeForce RTX 3090 (24576 MiB, 24000 MiB free)\n"
+      "  Vulkan0: llvmpipe (LLVM 15)\n");
+  EXPECT_EQ(devices, (std::vector<Device>{{"CUDA0", "NVIDIA GeForce RTX 3090"},
+                                          {"Vulkan0", "llvmpipe (LLVM 15)"}}));
   EXPECT_TRUE(parse_devices("Available devices:\n  (none)\n").empty());
   EXPECT_TRUE(parse_devices("").empty());
 }
@@ -104,7 +109,8 @@ TEST(ProbeCache, DamageIsAnEmptyCache) {
 
 TEST(Managed, AProcessorIsKnownByTheFeaturesThatCount) {
   const auto cpu = [](std::string_view flags) {
-    return parse_processor("processor : 0\nmodel name\t: AMD EPYC\nflags\t\t: " + std::string(flags) + "\n\nprocessor : 1\n",
+    return parse_processor("processor : 0\nmodel name\t: AMD EPYC\nflags\t\t: " +
+                               std::string(flags) + "\n\nprocessor : 1\n",
                            "x86_64");
   };
   const Processor one = cpu("fpu avx avx2 fma f16c bmi2 sse4_2 avx512f");
@@ -112,7 +118,8 @@ TEST(Managed, AProcessorIsKnownByTheFeaturesThatCount) {
   EXPECT_TRUE(one.has("avx2"));
   EXPECT_EQ(one.fingerprint(), cpu("sse4_2 bmi2 f16c fma avx2 avx").fingerprint());
   EXPECT_NE(one.fingerprint(), cpu("sse4_2 avx").fingerprint());
-  EXPECT_NE(parse_processor("", "aarch64").fingerprint(), parse_processor("", "x86_64").fingerprint());
+  EXPECT_NE(parse_processor("", "aarch64").fingerprint(),
+            parse_processor("", "x86_64").fingerprint());
 }
 
 TEST(Managed, TheRecordComesBackAsItWasWritten) {
