@@ -4,8 +4,11 @@
 
 namespace werk::async {
 
-void Loop::run() {
-  context_.run();
+void Loop::run() { context_.run(); }
+
+void Loop::run_until(const std::function<bool()>& condition) {
+  while (!condition()) context_.run_one();
+  poll();
 }
 
 std::size_t Loop::poll() {
@@ -13,8 +16,6 @@ std::size_t Loop::poll() {
   return context_.poll();
 }
 
-void Loop::post(std::function<void()> turn) {
-  boost::asio::post(context_, std::move(turn));
-}
+void Loop::post(std::function<void()> turn) { boost::asio::post(context_, std::move(turn)); }
 
 }  // namespace werk::async

@@ -15,6 +15,8 @@ class Loop {
   Executor executor() { return context_.get_executor(); }
   // Runs until no work is left or stop() is called.
   void run();
+  // Runs turns until the condition, looked at after each, holds; then what is ready, once.
+  void run_until(const std::function<bool()>& condition);
   void stop() { context_.stop(); }
   // Runs what is ready now, without waiting; returns the number of turns. For tests.
   std::size_t poll();

@@ -4,11 +4,11 @@
 
 namespace werk::routing {
 
-const InstalledModel* Catalogue::find(std::string_view name) const {
-  for (const InstalledModel& model : models_) {
+const model::InstalledModel* Catalogue::find(std::string_view name) const {
+  for (const model::InstalledModel& model : models_) {
     if (model.manifest.id == name) return &model;
   }
-  for (const InstalledModel& model : models_) {
+  for (const model::InstalledModel& model : models_) {
     const auto& aliases = model.manifest.aliases;
     if (std::ranges::find(aliases, name) != aliases.end()) return &model;
   }
@@ -17,7 +17,7 @@ const InstalledModel* Catalogue::find(std::string_view name) const {
 
 std::vector<std::string> Catalogue::names() const {
   std::vector<std::string> names;
-  for (const InstalledModel& model : models_) {
+  for (const model::InstalledModel& model : models_) {
     names.push_back(model.manifest.id);
     names.insert(names.end(), model.manifest.aliases.begin(), model.manifest.aliases.end());
   }

@@ -30,7 +30,7 @@ Error unknown_model(const Catalogue& catalogue, std::string_view name) {
 }  // namespace
 
 Result<Route> Router::route(const Catalogue& catalogue, std::string_view name) const {
-  const InstalledModel* model = catalogue.find(name);
+  const model::InstalledModel* model = catalogue.find(name);
   if (model == nullptr) return fail(unknown_model(catalogue, name));
   std::vector<Rejected> rejected;
   std::optional<Error> last;

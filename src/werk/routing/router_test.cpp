@@ -33,7 +33,7 @@ class PlanningEngine final : public engine::Engine {
 };
 
 Catalogue installed() {
-  InstalledModel model;
+  model::InstalledModel model;
   model.manifest.id = "smollm2";
   model.manifest.aliases = {"small"};
   model.manifest.format = "gguf";

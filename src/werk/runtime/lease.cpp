@@ -17,9 +17,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   return *this;
 }
 
-Permit::~Permit() {
-  give_back();
-}
+Permit::~Permit() { give_back(); }
 
 void Permit::give_back() {
   if (!instance_) return;
@@ -39,9 +37,7 @@ Lease& Lease::operator=(Lease&& other) noexcept {
   return *this;
 }
 
-Lease::~Lease() {
-  give_back();
-}
+Lease::~Lease() { give_back(); }
 
 void Lease::give_back() {
   if (!instance_) return;

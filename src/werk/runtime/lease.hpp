@@ -25,6 +25,8 @@ class Permit {
   // The call ended before the engine did: the permit stays taken until the engine was seen to have
   // let go of its slot.
   void quarantine() { after_ = PermitLine::After::quarantine; }
+  // The engine is known to be done with the call.
+  void free() { after_ = PermitLine::After::free; }
 
  private:
   void give_back();

@@ -63,8 +63,7 @@ std::vector<CallId> PermitLine::engine_works_on(std::size_t busy_slots) {
 
 std::vector<CallId> PermitLine::dismiss_waiting() {
   std::vector<CallId> dismissed;
-  for (const Standing& standing : line_)
-    dismissed.push_back(standing.request.call);
+  for (const Standing& standing : line_) dismissed.push_back(standing.request.call);
   line_.clear();
   return dismissed;
 }

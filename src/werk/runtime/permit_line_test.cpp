@@ -21,8 +21,7 @@ TEST(PermitLine, GivesAsManyAsThereAreSlotsAndThenInOrderOfArrival) {
 
 TEST(PermitLine, WithoutALimitEveryoneRuns) {
   PermitLine line(0, 0);
-  for (CallId call = 1; call <= 100; ++call)
-    EXPECT_EQ(line.arrive({call, 3}), Answer::granted);
+  for (CallId call = 1; call <= 100; ++call) EXPECT_EQ(line.arrive({call, 3}), Answer::granted);
 }
 
 TEST(PermitLine, AHeavyHeadIsNotOvertaken) {

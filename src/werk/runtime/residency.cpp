@@ -17,16 +17,11 @@ using State = RuntimeState;
 
 std::string_view name_of(RuntimeState state) {
   switch (state) {
-    case State::absent:
-      return "absent";
-    case State::starting:
-      return "starting";
-    case State::ready:
-      return "ready";
-    case State::closing:
-      return "closing";
-    case State::stopping:
-      return "stopping";
+    case State::absent: return "absent";
+    case State::starting: return "starting";
+    case State::ready: return "ready";
+    case State::closing: return "closing";
+    case State::stopping: return "stopping";
   }
   return "absent";
 }
@@ -274,9 +269,7 @@ void Residency::stop_key(KeyId key, Effects& effects) {
   effects.push_back({Effect::Kind::stop, key});
 }
 
-void Residency::drop_lru(KeyId key) {
-  std::erase(lru_, key);
-}
+void Residency::drop_lru(KeyId key) { std::erase(lru_, key); }
 
 void Residency::touch(KeyId key) {
   drop_lru(key);
@@ -358,8 +351,7 @@ std::string Residency::fingerprint() const {
     text += ticket.holding == Holding::leased ? "l;" : "o;";
   }
   text += "|";
-  for (const KeyId key : lru_)
-    text += std::to_string(key) + ";";
+  for (const KeyId key : lru_) text += std::to_string(key) + ";";
   text += turned_ ? "t" : "";
   text += down_ ? "d" : "";
   return text;

@@ -20,9 +20,7 @@ Error refused(ErrorCode code, std::string message, std::chrono::seconds retry_af
   return error;
 }
 
-Error draining() {
-  return refused(ErrorCode::draining, "the node is shutting down", 5s);
-}
+Error draining() { return refused(ErrorCode::draining, "the node is shutting down", 5s); }
 
 Error no_place(const std::string& pool) {
   return refused(ErrorCode::capacity,
@@ -33,9 +31,7 @@ Error no_place(const std::string& pool) {
                  5s);
 }
 
-double seconds(async::Duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
+double seconds(async::Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 // A start without progress for the start time-out is given up; each sign of life begins the limit
 // anew.
@@ -59,9 +55,7 @@ RuntimeCache::RuntimeCache(async::Executor executor, async::Clock& clock, CacheS
       settings_(std::move(settings)),
       tasks_(std::move(executor)) {}
 
-RuntimeCache::~RuntimeCache() {
-  WERK_ASSERT(waiters_.empty());
-}
+RuntimeCache::~RuntimeCache() { WERK_ASSERT(waiters_.empty()); }
 
 // ---- callers
 
@@ -165,8 +159,7 @@ std::unique_ptr<async::Timer> RuntimeCache::place_timer(Entry& entry, TicketId t
 // ---- carrying out
 
 void RuntimeCache::apply(Pool& pool, const Residency::Effects& effects) {
-  for (const Effect& effect : effects)
-    carry_out(effect);
+  for (const Effect& effect : effects) carry_out(effect);
   watch_turn(pool);
 }
 
@@ -187,14 +180,11 @@ void RuntimeCache::carry_out(const Effect& effect) {
         tasks_.spawn(run_stop(entry, entry.instance));
       }
       return;
-    case Effect::Kind::grant:
-      return answer(effect.ticket, std::nullopt, entry.instance);
-    case Effect::Kind::reject_failed:
-      return answer(effect.ticket, entry.last_error, nullptr);
+    case Effect::Kind::grant: return answer(effect.ticket, std::nullopt, entry.instance);
+    case Effect::Kind::reject_failed: return answer(effect.ticket, entry.last_error, nullptr);
     case Effect::Kind::reject_capacity:
       return answer(effect.ticket, no_place(entry.engine->info().pool), nullptr);
-    case Effect::Kind::reject_shutdown:
-      return answer(effect.ticket, draining(), nullptr);
+    case Effect::Kind::reject_shutdown: return answer(effect.ticket, draining(), nullptr);
   }
 }
 
@@ -307,13 +297,11 @@ void RuntimeCache::begin_shutdown() {
   for (const auto& entry : entries_) {
     if (entry->instance) entry->instance->refuse_waiting();
   }
-  for (const auto& [name, pool] : pools_)
-    apply(*pool, pool->residency.shutdown());
+  for (const auto& [name, pool] : pools_) apply(*pool, pool->residency.shutdown());
 }
 
 void RuntimeCache::stop_leased() {
-  for (const auto& [name, pool] : pools_)
-    apply(*pool, pool->residency.stop_leased());
+  for (const auto& [name, pool] : pools_) apply(*pool, pool->residency.stop_leased());
 }
 
 async::awaitable<void> RuntimeCache::stopped() {

@@ -38,8 +38,7 @@ class RuntimeCacheTest : public test::LoopFixture {
   }
   void TearDown() override {
     if (!cache_) return;
-    for (Caller& caller : callers_)
-      caller.leave();
+    for (Caller& caller : callers_) caller.leave();
     cache_->begin_shutdown();
     cache_->stop_leased();
     bool stopped = false;
@@ -94,12 +93,10 @@ class RuntimeCacheTest : public test::LoopFixture {
 
 TEST_F(RuntimeCacheTest, ThirtyTwoCallersOfOneColdModelShareOneProcess) {
   make({}, 32);
-  for (int i = 0; i < 32; ++i)
-    arrive("a");
+  for (int i = 0; i < 32; ++i) arrive("a");
   EXPECT_EQ(engine_->starts("a"), 1u);
   ready("a");
-  for (const Caller& caller : callers_)
-    EXPECT_TRUE(caller.admitted());
+  for (const Caller& caller : callers_) EXPECT_TRUE(caller.admitted());
   EXPECT_EQ(engine_->starts("a"), 1u);
 }
 
@@ -119,8 +116,7 @@ TEST_F(RuntimeCacheTest, UnrelatedLoadsAndReadyModelsNeverWaitForALoad) {
 
 TEST_F(RuntimeCacheTest, AFailedStartGivesItsTenWaitersTheCauseOnceEach) {
   make();
-  for (int i = 0; i < 10; ++i)
-    arrive("a");
+  for (int i = 0; i < 10; ++i) arrive("a");
   engine_->fail_start("a", Error{ErrorCode::start_failed, "exit status 3"});
   poll();
   for (const Caller& caller : callers_) {
@@ -404,9 +400,7 @@ TEST_F(RuntimeCacheTest, RandomTrafficWithCancelsDeathsAndFailuresLosesNobody) {
     switch (random() % 8) {
       case 0:
       case 1:
-      case 2:
-        arrive(model);
-        break;
+      case 2: arrive(model); break;
       case 3:
         if (!callers_.empty()) callers_[random() % callers_.size()].stop.request_stop();
         break;
@@ -420,9 +414,7 @@ TEST_F(RuntimeCacheTest, RandomTrafficWithCancelsDeathsAndFailuresLosesNobody) {
           engine_->runtime(model).die("gone");
         }
         break;
-      case 6:
-        advance(std::chrono::milliseconds(random() % 3000));
-        break;
+      case 6: advance(std::chrono::milliseconds(random() % 3000)); break;
       default:
         if (!callers_.empty()) callers_[random() % callers_.size()].leave();
     }
@@ -434,15 +426,13 @@ TEST_F(RuntimeCacheTest, RandomTrafficWithCancelsDeathsAndFailuresLosesNobody) {
   }
   // Let everything come to its end: every caller must have been answered.
   for (int round = 0; round < 200; ++round) {
-    for (Caller& caller : callers_)
-      caller.leave();
+    for (Caller& caller : callers_) caller.leave();
     for (const std::string& model : models) {
       if (engine_->starting(model)) engine_->finish_start(model);
     }
     advance(3s);
   }
-  for (const Caller& caller : callers_)
-    EXPECT_TRUE(caller.done) << "a caller was never answered";
+  for (const Caller& caller : callers_) EXPECT_TRUE(caller.done) << "a caller was never answered";
   EXPECT_EQ(cache_->waiting(), 0u);
 }
 

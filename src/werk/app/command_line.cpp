@@ -1,0 +1,196 @@
+#include "werk/app/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <list>
+#include <sstream>
+
+#include "werk/app/version.hpp"
+#include "werk/base/text.hpp"
+
+namespace werk::app {
+namespace {
+
+constexpr int kUsageStatus = 2;
+
+// Values of the node options, where CLI11 puts them.
+struct Collected {
+  std::list<std::pair<std::string, std::vector<std::string>>> values;
+  std::list<std::pair<std::string, bool>> switches;
+};
+
+void add_node_options(CLI::App& app, Collected& into) {
+  for (const Option& option : options()) {
+    const std::string flag(option.flag);
+    std::string help(option.help);
+    if (!option.variable.empty()) help += fmt::format(" [{}]", option.variable);
+    if (option.shape == Shape::variable_only) continue;
+    if (option.shape == Shape::flag) {
+      auto& place = into.switches.emplace_back(flag, false);
+      app.add_flag(flag, place.second, help);
+      continue;
+    }
+    auto& place = into.values.emplace_back(flag, std::vector<std::string>());
+    CLI::Option* added =
+        app.add_option(flag, place.second, help)->type_name(std::string(option.takes));
+    added->expected(1)->allow_extra_args(false);
+    added->multi_option_policy(option.shape == Shape::repeated ? CLI::MultiOptionPolicy::TakeAll
+                                                               : CLI::MultiOptionPolicy::TakeLast);
+  }
+}
+
+std::vector<GivenFlag> given(const Collected& collected) {
+  std::vector<GivenFlag> flags;
+  for (const auto& [flag, values] : collected.values) {
+    for (const std::string& value : values) flags.push_back({flag, value});
+  }
+  for (const auto& [flag, on] : collected.switches) {
+    if (on) flags.push_back({flag, ""});
+  }
+  return flags;
+}
+
+std::vector<std::string> known_words(const CLI::App& app) {
+  std::vector<std::string> words;
+  const auto add = [&](const CLI::App& one) {
+    for (const CLI::Option* option : one.get_options()) {
+      for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+    }
+    for (const CLI::App* sub : one.get_subcommands(nullptr)) words.push_back(sub->get_name());
+  };
+  add(app);
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) {
+    add(*sub);
+    for (const CLI::App* deeper : sub->get_subcommands(nullptr)) add(*deeper);
+  }
+  std::ranges::sort(words);
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+  return words;
+}
+
+std::string variables_help() {
+  std::string text = "\nEnvironment:\n";
+  for (const Option& option : options()) {
+    if (option.shape != Shape::variable_only) continue;
+    text += fmt::format("  {:<26} {}\n", option.variable, option.help);
+  }
+  return text;
+}
+
+Parsed usage_error(std::string message) {
+  Parsed parsed;
+  parsed.text = fmt::format("werk: {}\n(werk --help shows what there is)\n", message);
+  parsed.exit_status = kUsageStatus;
+  return parsed;
+}
+
+Parsed unknown_word(const CLI::App& app, const std::string& word) {
+  std::string message =
+      fmt::format("unknown {} {}", word.starts_with('-') ? "option" : "word", printable(word));
+  const auto near = near_names(word.substr(0, word.find('=')), known_words(app), 1);
+  if (!near.empty()) message += fmt::format("; did you mean {}?", near.front());
+  return usage_error(std::move(message));
+}
+
+// The commands and where their words go.
+struct Commands {
+  CommandLine line;
+
+  void add_engine(CLI::App& app) {
+    CLI::App* engine = app.add_subcommand("engine", "engines that Werk installs for itself");
+    engine->require_subcommand(1)->fallthrough();
+    CLI::App* install = engine->add_subcommand("install", "build or register an engine");
+    install->fallthrough();
+    install->add_option("engine", line.subject, "llama-server")->required();
+    install->add_option("--from", line.from,
+                        "a source folder, an unpacked release or an executable");
+    add_if_missing(*install);
+    install->callback([this] { line.command = CommandId::engine_install; });
+    CLI::App* list = engine->add_subcommand("list", "installed engines");
+    list->fallthrough();
+    list->callback([this] { line.command = CommandId::engine_list; });
+  }
+  void add_models(CLI::App& app) {
+    CLI::App* pull = app.add_subcommand("pull", "fetch a known model (smollm2) into the store");
+    pull->fallthrough();
+    pull->add_option("model", line.subject, "its name")->required();
+    add_if_missing(*pull);
+    pull->callback([this] { line.command = CommandId::pull; });
+    CLI::App* import_command = app.add_subcommand("import", "take a model file into the store");
+    import_command->fallthrough();
+    import_command->add_option("file", line.subject, "a GGUF file; of a split model any part")
+        ->required();
+    import_command->add_option("--name", line.name, "its id (made from the file's name)");
+    import_command->add_option("--alias", line.aliases,
+                               "a further name; may be given several times");
+    import_command->add_option("--mmproj", line.mmproj,
+                               "its projector file, if it doesn't lie beside it");
+    import_command->add_flag("--link", line.link,
+                             "use the file where it lies instead of copying it");
+    import_command->callback([this] { line.command = CommandId::import_model; });
+    CLI::App* list = app.add_subcommand("list", "installed models");
+    list->fallthrough();
+    add_json(*list);
+    list->callback([this] { line.command = CommandId::list; });
+    CLI::App* inspect = app.add_subcommand("inspect", "everything known of one model, as JSON");
+    inspect->fallthrough();
+    inspect->add_option("id", line.subject, "its id or alias")->required();
+    inspect->callback([this] { line.command = CommandId::inspect; });
+    CLI::App* remove = app.add_subcommand("remove", "delete a model (linked files stay)");
+    remove->fallthrough();
+    remove->add_option("id", line.subject, "its id")->required();
+    remove->callback([this] { line.command = CommandId::remove; });
+  }
+
+ private:
+  void add_if_missing(CLI::App& app) {
+    app.add_flag_callback(
+        "--if-missing", [this] { line.if_missing = IfMissing::yes; }, "do nothing if one is there");
+  }
+  void add_json(CLI::App& app) {
+    app.add_flag_callback(
+        "--json", [this] { line.json = Json::yes; }, "for programs");
+  }
+};
+
+}  // namespace
+
+Parsed parse_command_line(int argc, const char* const* argv) {
+  CLI::App app(
+      "Werk puts every model of this machine behind one address that speaks the OpenAI dialect.",
+      "werk");
+  Collected collected;
+  Commands commands;
+  add_node_options(app, collected);
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(variables_help());
+  CLI::App* serve = app.add_subcommand("serve", "run the node");
+  serve->fallthrough();
+  serve->callback([&commands] { commands.line.command = CommandId::serve; });
+  commands.add_models(app);
+  commands.add_engine(app);
+  try {
+    app.parse(argc, const_cast<char**>(argv));
+  } catch (const CLI::ExtrasError&) {
+    std::vector<std::string> extras = app.remaining(true);
+    return unknown_word(app, extras.empty() ? std::string("word") : extras.front());
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int status = app.exit(error, out, err);
+    if (status != 0) return usage_error(error.what());
+    Parsed parsed;
+    parsed.text = out.str();
+    return parsed;
+  }
+  Parsed parsed;
+  commands.line.flags = given(collected);
+  parsed.command = std::move(commands.line);
+  return parsed;
+}
+
+}  // namespace werk::app

@@ -1,0 +1,50 @@
+// The command line as a plain value: which command, its own words, and the node options that were
+// given (they may stand before or after the command). Help and version texts are results too. Pure;
+// the only file of Werk that knows CLI11 is its source.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "werk/app/settings.hpp"
+
+namespace werk::app {
+
+enum class CommandId : std::uint8_t {
+  serve,
+  engine_install,
+  engine_list,
+  pull,
+  import_model,
+  list,
+  inspect,
+  remove,
+};
+
+enum class IfMissing : std::uint8_t { no, yes };
+enum class Json : std::uint8_t { no, yes };
+
+struct CommandLine {
+  CommandId command = CommandId::serve;
+  std::vector<GivenFlag> flags;
+  std::string subject;  // the engine, model or file the command is about
+  std::string name;     // import: --name
+  std::vector<std::string> aliases;
+  std::string from;    // engine install: --from
+  std::string mmproj;  // import: --mmproj
+  IfMissing if_missing = IfMissing::no;
+  Json json = Json::no;
+  bool link = false;
+};
+
+// What parsing comes to: a command, or a text to print and an exit status (help, version, an error
+// with the nearest right name).
+struct Parsed {
+  std::optional<CommandLine> command;
+  std::string text;
+  int exit_status = 0;
+};
+
+Parsed parse_command_line(int argc, const char* const* argv);
+
+}  // namespace werk::app

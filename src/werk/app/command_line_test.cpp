@@ -1,0 +1,75 @@
+#include "werk/app/command_line.hpp"
+
+#include <gtest/gtest.h>
+
+namespace werk::app {
+namespace {
+
+Parsed parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "werk");
+  return parse_command_line(static_cast<int>(words.size()), words.data());
+}
+
+std::optional<std::string> value_of(const Parsed& parsed, std::string_view flag) {
+  for (const GivenFlag& given : parsed.command->flags) {
+    if (given.flag == flag) return given.value;
+  }
+  return std::nullopt;
+}
+
+TEST(CommandLine, TheSpecificationsLinesWorkAsWritten) {
+  const Parsed one = parse(
+      {"--backend", "llama-cpu", "--parallel", "4", "--ctx-size", "4096", "serve", "--model", "A"});
+  ASSERT_TRUE(one.command) << one.text;
+  EXPECT_EQ(one.command->command, CommandId::serve);
+  EXPECT_EQ(value_of(one, "--backend"), "llama-cpu");
+  EXPECT_EQ(value_of(one, "--model"), "A");
+  EXPECT_TRUE(parse({"--backend", "auto", "--parallel", "4", "serve"}).command);
+}
+
+TEST(CommandLine, OptionsMayStandBehindTheCommandToo) {
+  const Parsed parsed =
+      parse({"serve", "--parallel", "4", "--port=0", "--allow-host", "a", "--allow-host", "b"});
+  ASSERT_TRUE(parsed.command) << parsed.text;
+  EXPECT_EQ(value_of(parsed, "--parallel"), "4");
+  EXPECT_EQ(value_of(parsed, "--port"), "0");
+  EXPECT_EQ(parsed.command->flags.size(), 4u);
+}
+
+TEST(CommandLine, AnUnknownFlagNamesTheNearestRightOne) {
+  const Parsed parsed = parse({"serve", "--paralel", "4"});
+  EXPECT_FALSE(parsed.command);
+  EXPECT_EQ(parsed.exit_status, 2);
+  EXPECT_NE(parsed.text.find("did you mean --parallel?"), std::string::npos) << parsed.text;
+}
+
+TEST(CommandLine, AnUnknownCommandNamesTheNearestRightOne) {
+  const Parsed parsed = parse({"sevre"});
+  EXPECT_FALSE(parsed.command);
+  EXPECT_NE(parsed.text.find("serve"), std::string::npos) << parsed.text;
+}
+
+TEST(CommandLine, HelpAndVersionAreTextsWithStatusZero) {
+  const Parsed help = parse({"--help"});
+  EXPECT_EQ(help.exit_status, 0);
+  EXPECT_NE(help.text.find("WERK_API_KEY"), std::string::npos);
+  const Parsed version = parse({"--version"});
+  EXPECT_EQ(version.exit_status, 0);
+  EXPECT_NE(version.text.find("werk 0.1.0 (commit "), std::string::npos);
+}
+
+TEST(CommandLine, TheStoreCommandsTakeTheirWords) {
+  const Parsed parsed =
+      parse({"import", "x.gguf", "--name", "a/b", "--alias", "c", "--link", "--model-home", "/h"});
+  ASSERT_TRUE(parsed.command) << parsed.text;
+  EXPECT_EQ(parsed.command->subject, "x.gguf");
+  EXPECT_EQ(parsed.command->name, "a/b");
+  EXPECT_TRUE(parsed.command->link);
+  EXPECT_EQ(value_of(parsed, "--model-home"), "/h");
+  EXPECT_EQ(parse({"engine", "install", "llama-server", "--if-missing"}).command->if_missing,
+            IfMissing::yes);
+  EXPECT_EQ(parse({"list", "--json"}).command->json, Json::yes);
+}
+
+}  // namespace
+}  // namespace werk::app

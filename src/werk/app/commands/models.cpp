@@ -1,0 +1,123 @@
+#include "werk/app/commands/models.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <cstdio>
+
+#include "werk/base/text.hpp"
+#include "werk/model/store.hpp"
+
+namespace werk::app {
+
+namespace json = boost::json;
+
+namespace {
+
+int failed(const Error& error) {
+  fmt::print(stderr, "werk: {}\n", error.message);
+  return 1;
+}
+
+// A line that rewrites itself on a terminal; silent elsewhere.
+class ProgressLine {
+ public:
+  model::GoOn show(const model::ImportProgress& progress) {
+    if (!terminal_) return model::GoOn::yes;
+    const int percent = progress.bytes_total == 0
+                            ? 100
+                            : static_cast<int>(progress.bytes_done * 100 / progress.bytes_total);
+    if (percent == shown_) return model::GoOn::yes;
+    shown_ = percent;
+    fmt::print(stderr, "\r{:>3} % of {}", percent, readable_bytes(progress.bytes_total));
+    if (percent == 100) fmt::print(stderr, "\n");
+    return model::GoOn::yes;
+  }
+
+ private:
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  int shown_ = -1;
+};
+
+std::string parameters_text(std::uint64_t parameters) {
+  if (parameters == 0) return "-";
+  if (parameters >= 1'000'000'000)
+    return fmt::format("{:.1f}B", static_cast<double>(parameters) / 1e9);
+  return fmt::format("{:.0f}M", static_cast<double>(parameters) / 1e6);
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+void print_table(const model::Listing& listing) {
+  std::size_t width = 4;
+  for (const auto& model : listing.models) width = std::max(width, model.manifest.id.size());
+  fmt::print("{:<{}}  {:>8}  {:>6}  {:<8}  {:>8}  {}\n", "ID", width, "SIZE", "PARAMS", "QUANT",
+             "CONTEXT", "ARCHITECTURE");
+  for (const auto& model : listing.models) {
+    const model::Manifest& one = model.manifest;
+    fmt::print("{:<{}}  {:>8}  {:>6}  {:<8}  {:>8}  {}\n", one.id, width,
+               readable_bytes(model::total_bytes(one)), parameters_text(one.parameters),
+               or_dash(one.quantization), one.training_context_tokens, or_dash(one.architecture));
+  }
+}
+
+}  // namespace
+
+int import_command(const CommandLine& line, const std::filesystem::path& home) {
+  const model::Store store(home);
+  model::ImportRequest request;
+  request.path = line.subject;
+  request.id = line.name;
+  request.aliases = line.aliases;
+  request.mode = line.link ? model::ImportMode::link : model::ImportMode::copy;
+  request.source = "imported from " + std::filesystem::path(line.subject).filename().string();
+  if (!line.mmproj.empty()) request.projector = line.mmproj;
+  ProgressLine progress;
+  const auto imported = store.import_file(
+      request, [&](const model::ImportProgress& now) { return progress.show(now); });
+  if (!imported) return failed(imported.error());
+  fmt::print("{} is installed ({})\n", imported->manifest.id,
+             readable_bytes(model::total_bytes(imported->manifest)));
+  return 0;
+}
+
+int list_command(const CommandLine& line, const std::filesystem::path& home) {
+  const auto listing = model::Store(home).list();
+  if (!listing) return failed(listing.error());
+  for (const auto& broken : listing->broken) {
+    fmt::print(stderr, "werk: {} is unusable: {}\n", broken.id, broken.error.message);
+  }
+  if (line.json == Json::yes) {
+    json::array all;
+    for (const auto& model : listing->models)
+      all.push_back(json::parse(model::write_manifest(model.manifest)));
+    fmt::print("{}\n", json::serialize(all));
+    return 0;
+  }
+  if (listing->models.empty()) {
+    fmt::print(
+        "no model is installed; `werk pull smollm2` or `werk import FILE --name ID` brings one\n");
+    return 0;
+  }
+  print_table(*listing);
+  return 0;
+}
+
+int inspect_command(const CommandLine& line, const std::filesystem::path& home) {
+  const auto model = model::Store(home).find(line.subject);
+  if (!model) return failed(model.error());
+  fmt::print("{}", model::write_manifest(model->manifest));
+  return 0;
+}
+
+int remove_command(const CommandLine& line, const std::filesystem::path& home) {
+  const Status removed = model::Store(home).remove(line.subject);
+  if (!removed) return failed(removed.error());
+  fmt::print("{} is removed\n", line.subject);
+  return 0;
+}
+
+}  // namespace werk::app

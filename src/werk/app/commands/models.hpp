@@ -1,0 +1,17 @@
+// The commands that manage the store: import, list, inspect, remove. Each returns the process's
+// exit status, prints results on standard output and faults with the way out on standard error.
+// Blocking; main thread, no loop.
+#pragma once
+
+#include <filesystem>
+
+#include "werk/app/command_line.hpp"
+
+namespace werk::app {
+
+int import_command(const CommandLine& line, const std::filesystem::path& home);
+int list_command(const CommandLine& line, const std::filesystem::path& home);
+int inspect_command(const CommandLine& line, const std::filesystem::path& home);
+int remove_command(const CommandLine& line, const std::filesystem::path& home);
+
+}  // namespace werk::app

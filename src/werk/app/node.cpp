@@ -1,0 +1,225 @@
+#include "werk/app/node.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+#include "werk/app/engines.hpp"
+#include "werk/app/version.hpp"
+#include "werk/async/loop.hpp"
+#include "werk/base/log.hpp"
+#include "werk/gateway/errors.hpp"
+#include "werk/gateway/gateway.hpp"
+#include "werk/http/server.hpp"
+#include "werk/process/node_lock.hpp"
+#include "werk/process/signals.hpp"
+
+namespace werk::app {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kStopGrace = 5s;
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+std::string url_of(const http::Endpoint& endpoint) {
+  const bool is_v6 = endpoint.host.find(':') != std::string::npos;
+  return is_v6 ? fmt::format("http://[{}]:{}", endpoint.host, endpoint.port)
+               : fmt::format("http://{}:{}", endpoint.host, endpoint.port);
+}
+
+Status check_exposure(const Settings& settings) {
+  const bool open = settings.keys.empty() && settings.unauthenticated == Permission::no;
+  if (is_loopback(settings.host) || !open) return {};
+  return fail(ErrorCode::invalid_request,
+              fmt::format("{} can be reached by others and no key is set: set WERK_API_KEY (or "
+                          "WERK_API_KEYS), or say "
+                          "--allow-unauthenticated",
+                          settings.host));
+}
+
+runtime::CacheSettings cache_settings(const Settings& settings) {
+  runtime::CacheSettings cache;
+  cache.pool_capacity["llama-server"] = settings.max_resident;
+  if (settings.capacity_wait) cache.capacity_wait = *settings.capacity_wait;
+  cache.start_timeout = settings.start_timeout;
+  cache.stop_grace = kStopGrace;
+  return cache;
+}
+
+gateway::GatewaySettings gateway_settings(const Settings& settings) {
+  gateway::GatewaySettings gateway;
+  gateway.access.keys = settings.keys;
+  const bool guarded = settings.keys.empty() && settings.unauthenticated == Permission::no;
+  gateway.access.host_check = guarded ? gateway::HostCheck::on : gateway::HostCheck::off;
+  gateway.access.allowed_hosts = settings.allowed_hosts;
+  gateway.chat.body_bytes_max = settings.body_bytes_max;
+  gateway.chat.default_model = settings.model;
+  gateway.node = {version(), ::getpid(), std::chrono::system_clock::now()};
+  return gateway;
+}
+
+// The parts in the order in which they depend on one another; destroyed in reverse.
+class Node {
+ public:
+  Node(const Settings& settings, const std::filesystem::path& home, process::SocketFolder& sockets,
+       process::NodeLock& lock)
+      : settings_(settings),
+        lock_(lock),
+        clock_(loop_.executor()),
+        children_(loop_.executor(), clock_),
+        tasks_(loop_.executor()),
+        shutdown_(loop_.executor()),
+        engines_({loop_.executor(), clock_, offload_, children_, sockets}, settings, home),
+        store_(home),
+        models_(store_, home, offload_),
+        cache_(loop_.executor(), clock_, cache_settings(settings)),
+        client_(loop_.executor(), clock_, {}),
+        signals_(loop_.executor(), [this](int number) { on_signal(number); }) {
+    children_.raise_descriptor_limit();
+  }
+
+  int run() {
+    tasks_.spawn(live());
+    loop_.run_until([this] { return tasks_.running() == 0; });
+    return exit_status_;
+  }
+
+ private:
+  async::awaitable<void> live() {
+    Status started = co_await start();
+    if (started) {
+      co_await shutdown_.wait();
+      co_await drain();
+    } else {
+      exit_status_ = 1;
+      log::error("{}", started.error().message);
+    }
+    cache_.begin_shutdown();
+    co_await cache_.stopped();
+    children_.begin_shutdown();
+    const process::Grace grace{kStopGrace};
+    co_await children_.stop_all(grace);
+  }
+
+  async::awaitable<Status> start() {
+    Status prepared = co_await engines_.prepare(stop_.get_token());
+    if (!prepared) co_return prepared;
+    router_.emplace(engines_.in_order());
+    std::optional<routing::Route> default_route;
+    if (settings_.model) {
+      const auto catalogue = co_await models_.current();
+      Result<routing::Route> route = router_->route(*catalogue, *settings_.model);
+      if (!route) co_return pass_on(route);
+      default_route = std::move(*route);
+    }
+    const gateway::GatewayParts parts{clock_, models_, *router_, cache_, client_};
+    gateway_.emplace(gateway_settings(settings_), parts);
+    server_.emplace(loop_.executor(), clock_, http::ServerLimits{}, *gateway_);
+    server_->set_error_body(gateway::server_error_body);
+    Result<http::Endpoint> endpoint = server_->listen(settings_.host, settings_.port);
+    if (!endpoint) co_return pass_on(endpoint);
+    const std::string url = url_of(*endpoint);
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    Status published = lock_.publish(
+        {url, ::getpid(), std::chrono::duration_cast<std::chrono::seconds>(now).count()});
+    if (!published) log::warn("{}", published.error().message);
+    log::info("{} serves {} at {}", version_text(),
+              settings_.model.value_or("every installed model"), url);
+    if (default_route) {
+      gateway_->set_not_ready(fmt::format("{} is being loaded", *settings_.model));
+      tasks_.spawn(prepare_default(std::move(*default_route)));
+    }
+    co_return Status();
+  }
+
+  async::awaitable<void> prepare_default(routing::Route route) {
+    const Result<runtime::Lease> lease =
+        co_await cache_.acquire(*route.engine, std::move(route.plan), stop_.get_token());
+    gateway_->set_not_ready(
+        lease ? std::string()
+              : fmt::format("{} could not be loaded: {}", *settings_.model, lease.error().message));
+  }
+
+  async::awaitable<void> drain() {
+    log::info("shutting down: {} call(s) may take {:.0f} s to end; a second signal ends them now",
+              gateway_->calls().active,
+              std::chrono::duration<double>(settings_.drain_timeout).count());
+    gateway_->begin_drain();
+    server_->stop_keep_alive();
+    cache_.begin_shutdown();
+    async::Deadline limit(clock_, settings_.drain_timeout, stop_.get_token());
+    constexpr auto kLook = 20ms;
+    while (gateway_->calls().active > 0 && !limit.token().stop_requested() &&
+           settings_.drain_timeout > 0ms) {
+      co_await async::sleep_for(clock_, loop_.executor(), kLook, limit.token());
+    }
+    const std::uint64_t cut = gateway_->calls().active;
+    if (cut > 0) log::warn("{} call(s) were cut off", cut);
+    co_await server_->close();
+    cache_.stop_leased();
+  }
+
+  void on_signal(int number) {
+    if (shutdown_.is_set()) {
+      stop_.request_stop();
+      return;
+    }
+    log::info("signal {}", number);
+    shutdown_.set();
+    if (!server_) stop_.request_stop();  // still starting
+  }
+
+  const Settings& settings_;
+  process::NodeLock& lock_;
+  async::Loop loop_;
+  async::SteadyClock clock_;
+  async::Offload offload_;
+  process::Children children_;
+  async::TaskGroup tasks_;
+  async::Event shutdown_;
+  std::stop_source stop_;  // a second signal: nothing waits any more
+  Engines engines_;
+  model::Store store_;
+  gateway::InstalledModels models_;
+  runtime::RuntimeCache cache_;
+  http::Client client_;
+  process::SignalWatch signals_;
+  std::optional<routing::Router> router_;
+  std::optional<gateway::Gateway> gateway_;
+  std::optional<http::Server> server_;
+  int exit_status_ = 0;
+};
+
+int cannot_start(const Error& error) {
+  log::error("{}", error.message);
+  log::stop();
+  return 1;
+}
+
+}  // namespace
+
+int serve(const Settings& settings, const std::filesystem::path& home) {
+  log::start(settings.log_level);
+  Status exposed = check_exposure(settings);
+  if (!exposed) return cannot_start(exposed.error());
+  Result<process::NodeLock> lock = process::NodeLock::take(home.string());
+  if (!lock) return cannot_start(lock.error());
+  Result<process::SocketFolder> sockets = process::SocketFolder::create(process::own_variable);
+  if (!sockets) return cannot_start(sockets.error());
+  int status = 0;
+  {
+    Node node(settings, home, *sockets, *lock);
+    status = node.run();
+  }
+  log::stop();
+  return status;
+}
+
+}  // namespace werk::app

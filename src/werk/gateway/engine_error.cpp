@@ -1,0 +1,122 @@
+#include "werk/gateway/engine_error.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "werk/base/json_cursor.hpp"
+#include "werk/base/text.hpp"
+
+namespace werk::gateway {
+namespace {
+
+constexpr std::size_t kTextBytesMax = 2048;
+
+struct Details {
+  std::string message;
+  std::string type;
+  std::string code;  // where it is a word
+  std::uint64_t status = 0;
+  TokenOverflow overflow;
+};
+
+std::string cut(std::string_view text) {
+  text = trim(text);
+  std::size_t end = std::min(text.size(), kTextBytesMax);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u)
+    --end;
+  return printable(text.substr(0, end));
+}
+
+// A string, or any other value as it is written.
+std::string as_text(std::string_view value) {
+  return json_string(value).value_or(std::string(value));
+}
+
+Details read_object(std::string_view object) {
+  Details details;
+  JsonObjectCursor members(object);
+  while (const auto member = members.next()) {
+    if (member->kind() == JsonKind::null) continue;
+    if (member->is("message")) details.message = cut(as_text(member->value));
+    if (member->is("type")) details.type = as_text(member->value);
+    if (member->is("code")) {
+      details.status = json_unsigned(member->value).value_or(0);
+      if (member->kind() == JsonKind::string) details.code = as_text(member->value);
+    }
+    if (member->is("n_prompt_tokens"))
+      details.overflow.prompt_tokens = json_unsigned(member->value).value_or(0);
+    if (member->is("n_ctx"))
+      details.overflow.context_tokens = json_unsigned(member->value).value_or(0);
+  }
+  return details;
+}
+
+Details read_value(std::string_view value) {
+  if (json_kind(value) == JsonKind::object) return read_object(value);
+  Details details;
+  details.message = cut(as_text(value));
+  return details;
+}
+
+Details read_body(std::string_view body) {
+  const std::string_view text = trim_json(body);
+  JsonScanner scanner(JsonScanLimits{.notes = JsonNotes::nothing});
+  if (!scanner.feed(text) || !scanner.finish()) {
+    Details details;
+    details.message = cut(body);
+    return details;
+  }
+  if (const auto error = find_member(text, "error"); error && *error != "null")
+    return read_value(*error);
+  if (const auto detail = find_member(text, "detail")) return read_value(*detail);
+  return read_value(text);
+}
+
+Error classify(std::uint64_t status, Details details) {
+  Error error;
+  error.origin = Origin::engine;
+  error.message = details.message.empty()
+                      ? fmt::format("the engine answered {} without a reason", status)
+                      : std::move(details.message);
+  if (details.type == "exceed_context_size_error" || details.code == "context_length_exceeded") {
+    error.code = ErrorCode::context_length_exceeded;
+    error.param = "messages";
+    if (details.overflow.context_tokens > 0) {
+      error.overflow = details.overflow;
+      error.message = fmt::format(
+          "the prompt has {} tokens and the model's context holds {}; shorten the conversation or "
+          "serve the model with a larger --ctx-size",
+          details.overflow.prompt_tokens, details.overflow.context_tokens);
+    }
+    return error;
+  }
+  switch (status) {
+    case 400:
+    case 422: error.code = ErrorCode::invalid_request; return error;
+    case 413: error.code = ErrorCode::payload_too_large; return error;
+    case 404:
+    case 405:
+    case 501: error.code = ErrorCode::unsupported; return error;
+    case 429:
+    case 503: error.retry_after = std::chrono::seconds(1); break;
+    default: break;
+  }
+  error.code = ErrorCode::engine_failed;
+  error.message = fmt::format("the engine failed: {}", error.message);
+  return error;
+}
+
+}  // namespace
+
+Error engine_error_from(unsigned status, std::string_view body) {
+  return classify(status, read_body(body));
+}
+
+Error engine_error_in_stream(std::string_view value) {
+  Details details = read_value(value);
+  const std::uint64_t status = details.status >= 400 && details.status < 600 ? details.status : 500;
+  return classify(status, std::move(details));
+}
+
+}  // namespace werk::gateway

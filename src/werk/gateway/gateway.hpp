@@ -1,0 +1,68 @@
+// Gateway: what the node answers over HTTP. It checks who asks, finds the route, and answers from
+// the node's own state or hands the call to a dialect. It never names a concrete engine and never
+// waits for one on a status route. Owned by the app, loop thread only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "werk/gateway/access.hpp"
+#include "werk/gateway/body_budget.hpp"
+#include "werk/gateway/call.hpp"
+#include "werk/gateway/installed_models.hpp"
+#include "werk/gateway/openai_chat.hpp"
+#include "werk/gateway/routes.hpp"
+#include "werk/gateway/status_pages.hpp"
+#include "werk/http/exchange.hpp"
+
+namespace werk::gateway {
+
+struct GatewaySettings {
+  AccessSettings access;
+  ChatSettings chat;
+  std::uint64_t buffered_bodies_bytes_max = std::uint64_t{512} << 20;
+  NodeFacts node;
+};
+
+// What the gateway works with; all borrowed.
+struct GatewayParts {
+  async::Clock& clock;
+  InstalledModels& models;
+  const routing::Router& router;
+  runtime::RuntimeCache& cache;
+  http::Client& client;
+};
+
+class Gateway final : public http::Handler {
+ public:
+  Gateway(GatewaySettings settings, GatewayParts parts);
+
+  async::awaitable<void> handle(http::Exchange& exchange) override;
+
+  // From now on calls are refused as draining; status routes go on.
+  void begin_drain() { draining_ = Draining::yes; }
+  // Why the node cannot serve what it was started for; empty: it can. Shown by /readyz.
+  void set_not_ready(std::string cause) { not_ready_ = std::move(cause); }
+  const CallCounters& calls() const { return counters_; }
+
+ private:
+  async::awaitable<void> answer(http::Exchange& exchange, const FoundRoute& route, std::string id);
+  async::awaitable<void> answer_ready(http::Exchange& exchange, std::string id);
+  async::awaitable<void> answer_models(http::Exchange& exchange, std::string id);
+  async::awaitable<void> answer_model(http::Exchange& exchange, std::string name, std::string id);
+  async::awaitable<void> answer_chat(http::Exchange& exchange, std::string id);
+  async::awaitable<void> answer_preflight(http::Exchange& exchange, std::string_view allow);
+  Status admit(const http::Request& request, const FoundRoute& route) const;
+
+  GatewaySettings settings_;
+  GatewayParts parts_;
+  Access access_;
+  BodyBudget budget_;
+  CallCounters counters_;
+  OpenAiChat chat_;
+  Draining draining_ = Draining::no;
+  std::string not_ready_;
+};
+
+}  // namespace werk::gateway

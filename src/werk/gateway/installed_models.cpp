@@ -1,0 +1,45 @@
+#include "werk/gateway/installed_models.hpp"
+
+#include "werk/base/log.hpp"
+
+namespace werk::gateway {
+
+using Times = std::filesystem::file_time_type::clock;
+
+InstalledModels::InstalledModels(const model::Store& store, std::filesystem::path home,
+                                 async::Offload& offload)
+    : store_(store),
+      folder_(std::move(home) / "models"),
+      offload_(offload),
+      catalogue_(std::make_shared<routing::Catalogue>(std::vector<model::InstalledModel>{})) {}
+
+async::awaitable<std::shared_ptr<const routing::Catalogue>> InstalledModels::current() {
+  // One look at the folder's time, which every change of the store moves: too cheap to leave the
+  // loop for.
+  std::error_code absent;
+  const auto changed_at = std::filesystem::last_write_time(folder_, absent);
+  // The time moves in ticks: a change that shares its tick with the one before would be missed, so
+  // what is young is read again.
+  const bool young = !absent && Times::now() - changed_at < std::chrono::seconds(1);
+  if (!absent && (changed_at != read_at_ || young)) {
+    co_await read();
+    read_at_ = changed_at;
+  }
+  co_return catalogue_;
+}
+
+async::awaitable<void> InstalledModels::read() {
+  const model::Store& store = store_;
+  const auto work = [&store] { return store.list(); };
+  Result<model::Listing> listing = co_await offload_.run(work);
+  if (!listing) {
+    log::error("the models can't be read: {}", listing.error().message);
+    co_return;
+  }
+  for (const model::BrokenModel& broken : listing->broken) {
+    log::warn("model {} is unusable: {}", broken.id, broken.error.message);
+  }
+  catalogue_ = std::make_shared<routing::Catalogue>(std::move(listing->models));
+}
+
+}  // namespace werk::gateway

@@ -1,0 +1,34 @@
+// InstalledModels: the store's models as the loop sees them. current() is a snapshot; it is read
+// anew, off the loop, when the store's folder has changed, so models that come and go are seen
+// without a restart. Owned by the app, loop thread only.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "werk/async/offload.hpp"
+#include "werk/model/store.hpp"
+#include "werk/routing/catalogue.hpp"
+
+namespace werk::gateway {
+
+class InstalledModels {
+ public:
+  // `home` is where the store lies; both borrowed.
+  InstalledModels(const model::Store& store, std::filesystem::path home, async::Offload& offload);
+
+  // A store that cannot be read yields the last snapshot; the fault is logged.
+  async::awaitable<std::shared_ptr<const routing::Catalogue>> current();
+
+ private:
+  async::awaitable<void> read();
+
+  const model::Store& store_;
+  std::filesystem::path folder_;
+  async::Offload& offload_;
+  // Shared with calls that route by a snapshot while a newer one replaces it.
+  std::shared_ptr<const routing::Catalogue> catalogue_;
+  std::filesystem::file_time_type read_at_{};
+};
+
+}  // namespace werk::gateway

@@ -1,0 +1,76 @@
+#include "werk/gateway/openai_fold.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/fold_equal.hpp"
+#include "werk/http/sse.hpp"
+
+namespace werk::gateway {
+namespace {
+
+std::filesystem::path data_folder() {
+  const std::filesystem::path here = __FILE__;
+  return here.parent_path().parent_path().parent_path().parent_path() / "tests/data/fold";
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// The whole answer that a recorded engine stream folds to, read in pieces of this size.
+Result<std::string> folded(std::string_view stream, std::string_view model, std::uint32_t choices,
+                           std::size_t piece) {
+  ChatStreamOptions options;
+  options.client_model = model;
+  options.usage = Wanted::yes;
+  options.choices = choices;
+  ChatStreamFilter filter(std::move(options));
+  ChatFoldOptions fold_options;
+  fold_options.client_model = model;
+  ChatFold fold(std::move(fold_options));
+  http::SseParser parser;
+  for (std::size_t at = 0; at < stream.size(); at += piece) {
+    parser.feed(stream.substr(at, piece));
+    for (;;) {
+      const auto item = parser.next();
+      if (!item) return fail(item.error());
+      if (!*item) break;
+      if ((*item)->kind == http::SseItem::Kind::comment) continue;
+      if (Status status = filter.event((*item)->name, (*item)->data, fold); !status)
+        return pass_on(status);
+    }
+  }
+  if (Status status = filter.finish(fold); !status) return pass_on(status);
+  return fold.finish();
+}
+
+// Pairs recorded from llama-server 0.5.0: the same request streamed and whole.
+TEST(ChatFold, GivesTheEnginesOwnWholeAnswer) {
+  std::size_t pairs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder())) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".whole.json")) continue;
+    ++pairs;
+    const std::string whole = read_file(entry.path());
+    const std::string stem = name.substr(0, name.size() - std::string_view(".whole.json").size());
+    const std::string stream = read_file(data_folder() / (stem + ".stream.txt"));
+    const std::uint32_t choices = name.starts_with("two_choices") ? 2 : 1;
+    for (const std::size_t piece : {stream.size(), std::size_t{1}, std::size_t{61}}) {
+      const auto answer = folded(stream, "m", choices, piece);
+      ASSERT_TRUE(answer) << name << ": " << answer.error().message;
+      EXPECT_EQ(test::blanked(*answer), test::blanked(whole)) << name;
+    }
+  }
+  EXPECT_GE(pairs, 10u);
+}
+
+}  // namespace
+}  // namespace werk::gateway

@@ -1,0 +1,112 @@
+#include "werk/gateway/status_pages.hpp"
+
+#include <fmt/chrono.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <ctime>
+
+#include "werk/base/text.hpp"
+
+namespace werk::gateway {
+
+namespace json = boost::json;
+
+namespace {
+
+// Seconds since 1970 of a manifest's "2026-11-29T22:44:02Z"; 0 where it has none.
+std::int64_t unix_time(const std::string& text) {
+  std::tm parts{};
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return end == nullptr ? 0 : static_cast<std::int64_t>(::timegm(&parts));
+}
+
+json::object model_object(const model::Manifest& manifest, std::string_view name) {
+  json::object meta;
+  meta["format"] = manifest.format;
+  meta["architecture"] = manifest.architecture;
+  meta["quantization"] = manifest.quantization;
+  meta["parameters"] = manifest.parameters;
+  meta["training_context"] = manifest.training_context_tokens;
+  meta["size_bytes"] = model::total_bytes(manifest);
+  json::object object;
+  object["id"] = name;
+  object["object"] = "model";
+  object["created"] = unix_time(manifest.imported_at);
+  object["owned_by"] = "werk";
+  object["meta"] = std::move(meta);
+  return object;
+}
+
+json::value optional_number(const std::optional<int>& number) {
+  return number ? json::value(*number) : json::value(nullptr);
+}
+
+json::object runtime_object(const runtime::RuntimeSnapshot& runtime) {
+  json::object slots;
+  slots["total"] = runtime.slots_total;
+  slots["busy"] = runtime.slots_busy;
+  json::object object;
+  object["key"] = runtime.key;
+  object["model"] = runtime.model;
+  object["engine"] = runtime.engine;
+  object["state"] = runtime::name_of(runtime.state);
+  object["pid"] = optional_number(runtime.pid);
+  object["since"] = timestamp(runtime.since);
+  object["slots"] = std::move(slots);
+  object["waiting"] = runtime.waiting;
+  object["last_error"] = runtime.last_error.empty() ? json::value(nullptr)
+                                                    : json::value(printable(runtime.last_error));
+  return object;
+}
+
+}  // namespace
+
+std::string timestamp(std::chrono::system_clock::time_point time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+}
+
+std::string models_page(const routing::Catalogue& catalogue) {
+  json::array data;
+  for (const model::InstalledModel& model : catalogue.models()) {
+    data.push_back(model_object(model.manifest, model.manifest.id));
+    for (const std::string& alias : model.manifest.aliases)
+      data.push_back(model_object(model.manifest, alias));
+  }
+  json::object page;
+  page["object"] = "list";
+  page["data"] = std::move(data);
+  return json::serialize(page);
+}
+
+std::string model_page(const model::InstalledModel& model, std::string_view name) {
+  return json::serialize(model_object(model.manifest, name));
+}
+
+std::string observability_page(const NodeFacts& node, Draining draining,
+                               const std::vector<runtime::RuntimeSnapshot>& runtimes,
+                               const CallCounters& calls, std::size_t waiting) {
+  json::object node_object;
+  node_object["version"] = node.version;
+  node_object["pid"] = node.pid;
+  node_object["started_at"] = timestamp(node.started_at);
+  node_object["draining"] = draining == Draining::yes;
+  json::array list;
+  for (const runtime::RuntimeSnapshot& one : runtimes) list.push_back(runtime_object(one));
+  json::object counts;
+  counts["active"] = calls.active;
+  counts["waiting"] = waiting;
+  counts["served"] = calls.served;
+  counts["failed"] = calls.failed;
+  counts["cancelled"] = calls.cancelled;
+  json::object page;
+  page["schema"] = 1;
+  page["node"] = std::move(node_object);
+  page["runtimes"] = std::move(list);
+  page["calls"] = std::move(counts);
+  return json::serialize(page);
+}
+
+}  // namespace werk::gateway

@@ -1,0 +1,35 @@
+// The JSON that the node says of itself and of its models. Pure: values in, text out; no secret, no
+// path.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "werk/gateway/call.hpp"
+#include "werk/model/store.hpp"
+#include "werk/routing/catalogue.hpp"
+#include "werk/runtime/runtime_cache.hpp"
+
+namespace werk::gateway {
+
+struct NodeFacts {
+  std::string version;
+  std::int64_t pid = 0;
+  std::chrono::system_clock::time_point started_at;
+};
+
+enum class Draining : std::uint8_t { no, yes };
+
+std::string models_page(const routing::Catalogue& catalogue);
+std::string model_page(const model::InstalledModel& model, std::string_view name);
+std::string observability_page(const NodeFacts& node, Draining draining,
+                               const std::vector<runtime::RuntimeSnapshot>& runtimes,
+                               const CallCounters& calls, std::size_t waiting);
+
+// "2026-11-29T22:44:02Z"
+std::string timestamp(std::chrono::system_clock::time_point time);
+
+}  // namespace werk::gateway
