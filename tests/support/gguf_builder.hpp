@@ -1,6 +1,7 @@
-// Writes GGUF files (version 3, little-endian) for tests: key-values and tensors in the order they were added, float32 data
-// aligned to 32 bytes. Everything stands in the caller's hands, so that wrong files can be written as easily as right ones.
-// A builder is plain data; write() may be called again and gives the same bytes. Single thread.
+// Writes GGUF files (version 3, little-endian) for tests: key-values and tensors in the order they
+// were added, float32 data aligned to 32 bytes. Everything stands in the caller's hands, so that
+// wrong files can be written as easily as right ones. A builder is plain data; write() may be
+// called again and gives the same bytes. Single thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Writes a hand-made model to a path: make_tiny_gguf PATH [--name TEXT] [--ctx N] [--template tools|plain|none]
-// [--speech random|alphabet|endless] [--width N] [--layers N] [--heads N] [--ff N] [--seed N].
+// Writes a hand-made model to a path: make_tiny_gguf PATH [--name TEXT] [--ctx N] [--template
+// tools|plain|none] [--speech random|alphabet|endless] [--width N] [--layers N] [--heads N] [--ff
+// N] [--seed N].
 #include <charconv>
 #include <cstring>
 #include <iostream>

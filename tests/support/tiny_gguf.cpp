@@ -82,8 +82,8 @@ std::string utf8(std::uint32_t code_point) {
           static_cast<char>(0x80U | (code_point & 0x3FU))};
 }
 
-// Byte-level BPE writes each byte as one visible character: the printable ones of Latin-1 as themselves, first, the
-// others as U+0100 and on, after them (the alphabet of GPT-2's tokenizer).
+// Byte-level BPE writes each byte as one visible character: the printable ones of Latin-1 as
+// themselves, first, the others as U+0100 and on, after them (the alphabet of GPT-2's tokenizer).
 bool shows_as_itself(std::uint32_t byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
@@ -169,8 +169,9 @@ struct Predecessor {
   float weight = 1.0F;
 };
 
-// Which token follows which when the model speaks; where nothing is said, noise decides. A tool call is followed by the end
-// of the turn, so firmly that a logit_bias which opens calls does not open a second one.
+// Which token follows which when the model speaks; where nothing is said, noise decides. A tool
+// call is followed by the end of the turn, so firmly that a logit_bias which opens calls does not
+// open a second one.
 std::vector<std::vector<Predecessor>> predecessors(TinySpeech speech,
                                                    const Vocabulary& vocabulary) {
   std::vector<std::vector<Predecessor>> before(vocabulary.tokens.size());
@@ -206,8 +207,9 @@ GgufBuilder tiny_model(const TinyGgufOptions& options) {
     file.add_tensor(name, {width}, [](std::uint64_t) { return 1.0F; });
   };
 
-  // Each token is a corner of a cube, so that two tokens are nearly orthogonal. A speaking model's layers add nothing to
-  // it, and the output row of a token is the sum of the corners of those it follows: the right one stands out by ~width.
+  // Each token is a corner of a cube, so that two tokens are nearly orthogonal. A speaking model's
+  // layers add nothing to it, and the output row of a token is the sum of the corners of those it
+  // follows: the right one stands out by ~width.
   const std::uint64_t corner_seed = ++stream;
   const auto corner = [corner_seed](std::uint64_t i) {
     return (mixed(corner_seed, i) >> 63U) != 0 ? 1.0F : -1.0F;

@@ -1,0 +1,45 @@
+// Which files a model consists of, found from the one a person names: all files of a split set, and
+// a projector that lies beside it. Every file's GGUF header is read, nothing is written. No state;
+// blocks on the disk; any thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "werk/base/result.hpp"
+#include "werk/model/gguf.hpp"
+#include "werk/model/manifest.hpp"
+
+namespace werk::model {
+
+struct PlannedFile {
+  FileRole role = FileRole::weights;
+  std::filesystem::path path;  // absolute
+  std::string name;            // in the store; unique in the plan
+  std::uint64_t size_bytes = 0;
+  std::int64_t modified_ns = 0;
+};
+
+struct ImportPlan {
+  std::vector<PlannedFile> files;  // weights in order, then the projector
+  GgufInfo weights;                // of the first file, with tensors and parameters of all
+  std::optional<GgufInfo> projector;
+};
+
+// With ProjectorRule::beside, a file called mmproj*.gguf in the model's folder is taken when its
+// projection length is the model's embedding length; of several the one in F16, else BF16, else the
+// first by name. A path is taken as it is.
+enum class ProjectorRule : std::uint8_t { beside, none };
+
+// Fails with `not_found`, `io` or `model_unusable`; messages name the file's path, since they go to
+// the terminal.
+Result<ImportPlan> plan_import(const std::filesystem::path& path, ProjectorRule rule,
+                               const std::optional<std::filesystem::path>& projector);
+
+// The plan as a manifest without id, digests and anything else the plan cannot know.
+Manifest manifest_of(const ImportPlan& plan);
+
+}  // namespace werk::model
