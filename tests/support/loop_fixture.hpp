@@ -8,6 +8,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <exception>
+#include <memory>
 
 #include "werk/async/loop.hpp"
 
@@ -41,14 +42,15 @@ class LoopFixture : public ::testing::Test {
   template <class Condition>
   void run_until(Condition condition) {
     boost::asio::steady_timer watchdog(loop_.context(), kWatchdog);
-    bool bitten = false;
-    watchdog.async_wait([&bitten](boost::system::error_code error) { bitten = !error; });
-    while (!condition() && !bitten) {
+    // Shared with the handler, which a later poll() runs after this call has returned.
+    const auto bitten = std::make_shared<bool>(false);
+    watchdog.async_wait([bitten](boost::system::error_code error) { *bitten = !error; });
+    while (!condition() && !*bitten) {
       if (loop_.context().stopped()) loop_.context().restart();
       loop_.context().run_one();
     }
     if (loop_.context().stopped()) loop_.context().restart();
-    ASSERT_FALSE(bitten) << "nothing happened for " << kWatchdog.count() << " s";
+    ASSERT_FALSE(*bitten) << "nothing happened for " << kWatchdog.count() << " s";
   }
 
   // Lets everything happen that can without waiting.

@@ -239,7 +239,7 @@ TEST_F(ChildTest, ChildrenGetBackTheLimitOfOpenFilesThatWasRaised) {
 }
 
 TEST_F(ChildTest, StopSendsTermFirstAndKillsOnlyWhenTheGraceHasPassed) {
-  auto child = spawn(shell("trap 'echo term' TERM; echo ready; while :; do sleep 1000; done"));
+  auto child = spawn(shell("trap 'echo term' TERM; echo ready; while :; do sleep 1000 & wait; done"));
   wait_for_line("ready");
   start(stop_and_note(*child, kFiveSeconds));
   wait_for_line("term");
@@ -257,7 +257,7 @@ TEST_F(ChildTest, StopSendsTermFirstAndKillsOnlyWhenTheGraceHasPassed) {
 }
 
 TEST_F(ChildTest, AChildThatObeysTermKeepsItsOwnStatusAndNeedsNoTime) {
-  auto child = spawn(shell("trap 'exit 0' TERM; echo ready; while :; do sleep 1000; done"));
+  auto child = spawn(shell("trap 'exit 0' TERM; echo ready; while :; do sleep 1000 & wait; done"));
   wait_for_line("ready");
   run(stop_and_note(*child, kFiveSeconds));
   EXPECT_EQ(stopped_, Lines{"exit status 0"});
