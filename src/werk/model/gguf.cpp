@@ -179,8 +179,9 @@ void HeaderReader::read_entry() {
                     : number_wanted ? is_whole_number(type) || type == kArray
                                     : true;
   if (!fits) {
-    return cursor_.refuse(fmt::format("The file is damaged: the entry '{}' is a {}, not a {}.", key,
-                                      kValueNames[type], text_wanted ? "text" : "whole number"));
+    return cursor_.refuse(fmt::format("The file is damaged: the entry '{}' is a {}, not a {}.",
+                                      one_line(key), kValueNames[type],
+                                      text_wanted ? "text" : "whole number"));
   }
   if (type == kArray) return read_array(key);
   if (text_wanted) return keep_text(key);
