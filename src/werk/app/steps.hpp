@@ -44,8 +44,8 @@ class StepRunner {
   // Appends what programs print to `log_file`, if that can be written; empty: nowhere.
   explicit StepRunner(const std::filesystem::path& log_file);
 
-  // Fails as spawn() does, with `cancelled` after SIGINT or SIGTERM, with `io` when the limit passed
-  // or the status isn't 0; that message ends with the last lines of the output.
+  // Fails as spawn() does, with `cancelled` after SIGINT or SIGTERM, with `io` when the limit
+  // passed or the status isn't 0; that message ends with the last lines of the output.
   Status run(Step step);
   // The same, and gives what was printed, both streams after each other.
   Result<std::string> capture(Step step);
