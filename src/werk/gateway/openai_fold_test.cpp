@@ -72,5 +72,49 @@ TEST(ChatFold, GivesTheEnginesOwnWholeAnswer) {
   EXPECT_GE(pairs, 10u);
 }
 
+std::string fold_chunks(std::initializer_list<std::string_view> chunks, ChatFoldOptions options) {
+  ChatFold fold(std::move(options));
+  for (const std::string_view chunk : chunks) {
+    const std::array<std::string_view, 2> pieces = {chunk.substr(0, 5), chunk.substr(5)};
+    EXPECT_TRUE(fold.chunk(pieces));
+  }
+  return fold.finish();
+}
+
+TEST(ChatFold, GivesWhatTheEngineLeftOut) {
+  ChatFoldOptions options;
+  options.client_model = "a \"b\"";
+  options.default_id = "chatcmpl-1";
+  options.default_created = 7;
+  EXPECT_EQ(
+      fold_chunks({R"({"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]})"},
+                  options),
+      R"({"choices":[{"finish_reason":"stop","index":0,"message":{"role":"assistant",)"
+      R"("content":"x"}}],"created":7,"model":"a \"b\"","object":"chat.completion",)"
+      R"("id":"chatcmpl-1"})");
+}
+
+TEST(ChatFold, KeepsTheSpellingOfTextThatWasCutAnywhere) {
+  const std::string whole = fold_chunks(
+      {R"({"choices":[{"index":0,"delta":{"content":"\ud83d","refusal":"no"}}]})",
+       R"({"choices":[{"index":0,"delta":{"content":"\ude00\/\u0041","refusal":"!"}}]})"},
+      ChatFoldOptions{.client_model = "m"});
+  EXPECT_NE(whole.find(R"("content":"\ud83d\ude00\/\u0041","refusal":"no!")"), std::string::npos);
+}
+
+TEST(ChatFold, AnswersAreBounded) {
+  ChatFold fold(ChatFoldOptions{.client_model = "m", .bytes_max = 1000});
+  const std::array<std::string_view, 1> chunk = {
+      R"({"choices":[{"index":0,"delta":{"content":"0123456789"}}]})"};
+  int taken = 0;
+  Status status;
+  for (; taken < 100 && status; ++taken) status = fold.chunk(chunk);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::engine_failed);
+  EXPECT_LT(taken, 50);
+  const std::array<std::string_view, 1> far = {R"({"choices":[{"index":4000000000,"delta":{}}]})"};
+  EXPECT_FALSE(ChatFold(ChatFoldOptions{.client_model = "m"}).chunk(far));
+}
+
 }  // namespace
 }  // namespace werk::gateway
