@@ -63,13 +63,36 @@ bool has_nulls(std::string_view object, std::string_view kept) {
   return false;
 }
 
+// Whether the text is an address that an engine would fetch: llama-server does for everything that
+// begins with "http", in images, audio and video alike.
+bool is_remote(std::string_view value) {
+  constexpr std::size_t kHeadBytes = 128;
+  const auto raw = json_string_raw(value);
+  if (!raw) return false;
+  const std::string head = to_lower(unescape_json(raw->substr(0, kHeadBytes)));
+  return head.starts_with("http") || head.find("://") != std::string::npos;
+}
+
+// Looks at every member, since an engine may read another one of two equal names.
+bool names_remote_media(std::string_view part) {
+  JsonObjectCursor members(part);
+  while (const auto member = members.next()) {
+    if (is_remote(member->value)) return true;
+    JsonObjectCursor inner(member->value);
+    while (const auto each = inner.next()) {
+      if (is_remote(each->value)) return true;
+    }
+  }
+  return false;
+}
+
 // Checks one part of a message's content. Yields whether it is text.
 Result<bool> check_part(std::string_view part, const std::string& where, ChatRequestView& view) {
   if (json_kind(part) != JsonKind::object) return bad_kind(where, "an object", part);
-  constexpr std::array<std::string_view, 3> kMembers = {"type", "text", "image_url"};
+  constexpr std::array<std::string_view, 2> kMembers = {"type", "text"};
   const auto found = pick(part, kMembers, where);
   if (!found) return fail(found.error());
-  const auto& [type_text, text, image] = *found;
+  const auto& [type_text, text] = *found;
   if (type_text.empty()) return bad(where + ".type", fmt::format("'{}' has no type", where));
   const auto type = json_string(type_text);
   if (!type) return bad_kind(where + ".type", "a string", type_text);
@@ -77,11 +100,9 @@ Result<bool> check_part(std::string_view part, const std::string& where, ChatReq
     if (json_kind(text) != JsonKind::string) return bad_kind(where + ".text", "a string", text);
     return true;
   }
+  if (names_remote_media(part)) view.has_remote_media = true;
   if (*type == "image_url") {
     view.has_images = true;
-    const auto url = find_member(image, "url");
-    const std::string address = json_string(url.value_or(image)).value_or("").substr(0, 5);
-    if (address != "data:") view.has_remote_media = true;
   } else if (*type == "input_audio") {
     view.has_audio = true;
   } else if (*type == "file" || *type == "input_video" || *type == "video_url") {

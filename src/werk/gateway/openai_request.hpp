@@ -34,7 +34,7 @@ struct ChatRequestView {
   bool has_images = false;
   bool has_audio = false;
   bool has_other_media = false;   // video, files
-  bool has_remote_media = false;  // a URL that isn't a data: URL, which the engine would fetch
+  bool has_remote_media = false;  // an address that the engine would fetch
   std::size_t message_count = 0;
 
   // For rewrite_chat_request.

@@ -159,12 +159,24 @@ TEST(ChatRequest, ContentMayBeNullEmptyOrAbsentWithAndWithoutCalls) {
   }
 }
 
-TEST(ChatRequest, ARemoteImageIsSeen) {
-  const auto view =
-      read_chat_request(R"({"messages":[{"role":"user","content":[{"type":"image_url",)"
-                        R"("image_url":{"url":"http://10.0.0.1/x"}}]}]})");
-  ASSERT_TRUE(view);
-  EXPECT_TRUE(view->has_remote_media);
+TEST(ChatRequest, MediaThatTheEngineWouldFetchAreSeenInEverySpelling) {
+  const auto remote = [](const std::string& part) {
+    const auto view =
+        read_chat_request(R"({"messages":[{"role":"user","content":[)" + part + "]}]}");
+    EXPECT_TRUE(view) << part;
+    return view && view->has_remote_media;
+  };
+  EXPECT_TRUE(remote(R"({"type":"image_url","image_url":{"url":"http://10.0.0.1/x"}})"));
+  EXPECT_TRUE(remote(R"({"type":"image_url","image_url":"https://a/x"})"));
+  EXPECT_TRUE(remote(R"({"type":"image_url","image_url":{"url":"\u0068ttp:x"}})"));
+  EXPECT_TRUE(remote(R"({"type":"image_url","image_url":{"url":"data:,","url":"http://a"}})"));
+  EXPECT_TRUE(remote(R"({"type":"image_url","image_url":{"url":"file:///etc/x"}})"));
+  EXPECT_TRUE(remote(R"({"type":"input_audio","input_audio":{"url":"http://a"}})"));
+  EXPECT_TRUE(remote(R"({"type":"input_audio","input_audio":{"data":"http://a"}})"));
+  EXPECT_TRUE(remote(R"({"type":"video_url","video_url":{"url":"http://a"}})"));
+  EXPECT_FALSE(remote(R"({"type":"image_url","image_url":{"url":"data:image/png;base64,AA"}})"));
+  EXPECT_FALSE(remote(R"({"type":"input_audio","input_audio":{"data":"AAhttp","format":"wav"}})"));
+  EXPECT_FALSE(remote(R"({"type":"text","text":"http://a"})"));
 }
 
 TEST(ChatRequest, ReadsTheSameInPieces) {
