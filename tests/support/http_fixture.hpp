@@ -129,9 +129,7 @@ class HttpFixture : public LoopFixture {
     server_.reset();
   }
 
-  std::unique_ptr<RawClient> connect() {
-    return std::make_unique<RawClient>(executor(), port_);
-  }
+  std::unique_ptr<RawClient> connect() { return std::make_unique<RawClient>(executor(), port_); }
 
   void wait_for(const RawClient& client, std::string_view text) {
     run_until([&client, text] { return client.has(text) || client.ended(); });

@@ -46,6 +46,7 @@ void Client::Pool::give_back(std::unique_ptr<ClientConnection> connection) {
   const ClientConnection* place = connection.get();
   connection->idle_since = clock.now();
   // An idle connection on which anything happens is of no use any more.
+  connection->stream().forget_consumed();
   connection->stream().on_end(Stream::Watch::end_or_bytes, [this, place] { drop(place); });
   connection->stream().read_ahead();
   idle.push_back(std::move(connection));

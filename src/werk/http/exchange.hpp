@@ -22,9 +22,10 @@ class Exchange {
 
   // Before the first read_body(); 1 MiB unless set.
   virtual void limit_body(std::uint64_t bytes_max) = 0;
-  // The next piece, valid until the next call; empty at the end. Sends 100 Continue first where it
-  // was asked for. Errors: payload_too_large (of a declared length before anything is read),
-  // invalid_request (bad framing, or the body stalled), cancelled (the client has left).
+  // The next piece, valid until the next call; empty at the end. Read up to the empty piece: from
+  // then on the client is watched (see gone()). Sends 100 Continue first where it was asked for.
+  // Errors: payload_too_large (of a declared length before anything is read), invalid_request (bad
+  // framing, or the body stalled), cancelled (the client has left).
   virtual async::awaitable<Result<std::string_view>> read_body() = 0;
 
   // A stop is requested once the client has left or the server closes. While a body is still to be

@@ -1,10 +1,12 @@
 #include "werk/http/server.hpp"
 
+#include "tests/support/http_fixture.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "werk/http/http_fixture.hpp"
 
 namespace werk::http {
 namespace {
+
+using test::HttpFixture;
 
 class ServerTest : public HttpFixture {};
 

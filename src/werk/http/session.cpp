@@ -168,6 +168,7 @@ void Session::watch_client() {
     on_input_end();
     return;
   }
+  stream_->forget_consumed();
   stream_->on_end(Stream::Watch::end_only, [this] { on_input_end(); });
   stream_->read_ahead();
 }

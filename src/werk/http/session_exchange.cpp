@@ -61,7 +61,6 @@ async::awaitable<Result<std::string_view>> Session::read_body() {
   for (;;) {
     if (gone_) co_return client_left();
     if (parser_.body_done()) {
-      stream_->forget_consumed();
       watch_client();
       co_return std::string_view();
     }
@@ -76,7 +75,6 @@ async::awaitable<Result<std::string_view>> Session::read_body() {
     if (step.state == Parse::failed) {
       co_return refuse_body(ErrorCode::invalid_request, std::string(parser_.failure().message));
     }
-    if (step.state == Parse::done) watch_client();
     if (!step.piece.empty()) co_return step.piece;
     if (step.used > 0) continue;
     if (stream_->full())

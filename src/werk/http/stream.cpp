@@ -105,6 +105,14 @@ struct Stream::Core : std::enable_shared_from_this<Stream::Core> {
     filled = unread;
   }
 
+  // Without this each message would begin where the last one ended, with ever less room.
+  void forget_consumed() {
+    retired.clear();
+    if (reading || consumed < filled) return;
+    consumed = 0;
+    filled = 0;
+  }
+
   // Makes room for a read that somebody waits for; nothing is looked at any more.
   void prepare(std::size_t room) {
     retired.clear();
@@ -195,7 +203,7 @@ void Stream::consume(std::size_t bytes) {
   core_->consumed += bytes;
 }
 
-void Stream::forget_consumed() { core_->retired.clear(); }
+void Stream::forget_consumed() { core_->forget_consumed(); }
 StreamEnd Stream::end() const { return core_->end_state; }
 bool Stream::full() const { return core_->filled - core_->consumed >= kBufferMax; }
 
