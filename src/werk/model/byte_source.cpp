@@ -33,8 +33,7 @@ Result<std::unique_ptr<FileSource>> FileSource::open(const std::filesystem::path
     ::close(descriptor);
     return fail(ErrorCode::io, fmt::format("{} is {}; name a model file.", path.string(), what));
   }
-  return std::unique_ptr<FileSource>(
-      new FileSource(descriptor, static_cast<std::uint64_t>(facts.st_size)));
+  return std::make_unique<FileSource>(descriptor, static_cast<std::uint64_t>(facts.st_size));
 }
 
 FileSource::~FileSource() { ::close(descriptor_); }

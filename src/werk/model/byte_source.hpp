@@ -43,6 +43,9 @@ class FileSource final : public ByteSource {
   // names the path.
   static Result<std::unique_ptr<FileSource>> open(const std::filesystem::path& path);
 
+  // Takes over an open descriptor of a regular file of this size.
+  FileSource(int descriptor, std::uint64_t size_bytes)
+      : descriptor_(descriptor), size_bytes_(size_bytes) {}
   ~FileSource() override;
   FileSource(const FileSource&) = delete;
   FileSource& operator=(const FileSource&) = delete;
@@ -51,9 +54,6 @@ class FileSource final : public ByteSource {
   Result<std::size_t> read_at(std::uint64_t offset, std::span<char> out) override;
 
  private:
-  FileSource(int descriptor, std::uint64_t size_bytes)
-      : descriptor_(descriptor), size_bytes_(size_bytes) {}
-
   int descriptor_;
   std::uint64_t size_bytes_;
 };

@@ -177,7 +177,7 @@ TEST_F(StoreFaults, ARemovalKilledAtAnyStepLeavesTheModelOrNothingOfIt) {
 }
 
 TEST_F(StoreFaults, OneOfTwoProcessesImportsAnId) {
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 5; ++round) {
     std::vector<pid_t> children;
     for (int i = 0; i < 2; ++i) {
       const pid_t child = ::fork();
