@@ -286,14 +286,14 @@ TEST_F(StoreTest, RefusesASourceThatChangesMeanwhile) {
 }
 
 TEST_F(StoreTest, RefusesASecondImportOfAnIdWhileOneIsUnderWay) {
-  std::optional<Error> second;
+  std::optional<Result<InstalledModel>> second;
   const auto first = store_.import_file(request("a"), [&](auto&) {
-    if (!second) second = store_.import_file(request("a")).error();
+    if (!second) second.emplace(store_.import_file(request("a")));
     return GoOn::yes;
   });
   EXPECT_TRUE(first);
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->code, ErrorCode::conflict);
+  ASSERT_TRUE(second && !second->has_value());
+  EXPECT_EQ(second->error().code, ErrorCode::conflict);
   EXPECT_EQ(ids(), std::vector<std::string>{"a"});
 }
 
