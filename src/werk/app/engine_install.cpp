@@ -213,9 +213,10 @@ Result<std::string> bring(const EngineInstall& install, const Say& say) {
     if (!classified) return pass_on(classified);
     from = *classified;
   }
+  // Before the scratch folder, so that no signal ends its removal.
+  StepRunner runner(log_file(install.home));
   auto scratch = ScratchFolder::make(engines_folder(install.home), "building");
   if (!scratch) return pass_on(scratch);
-  StepRunner runner(log_file(install.home));
   const BuildSite site{runner, say, scratch->path(), install.environment, install.search_path};
   const llama::Processor processor = llama::this_processor();
   const fs::path stage = scratch->path() / "stage";

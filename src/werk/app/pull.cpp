@@ -143,9 +143,10 @@ Result<std::string> pull_model(const Pull& pull, const Say& say) {
   auto now = is_there();
   if (!now) return pass_on(now);
   if (*now) return already;
+  // Before the scratch folder, so that no signal ends its removal.
+  StepRunner runner{fs::path()};
   auto scratch = ScratchFolder::make(work, "pulling");
   if (!scratch) return pass_on(scratch);
-  StepRunner runner{fs::path()};
   return bring(Site{runner, pull, scratch->path()}, *model, store, say);
 }
 

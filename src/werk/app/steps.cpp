@@ -14,7 +14,6 @@
 #include "werk/async/task_group.hpp"
 #include "werk/base/digest.hpp"
 #include "werk/base/text.hpp"
-#include "werk/process/signals.hpp"
 
 namespace werk::app {
 namespace {
@@ -23,13 +22,11 @@ constexpr std::size_t kCapturedBytesMax = 1024 * 1024;
 constexpr std::size_t kLastLinesMax = 12;
 constexpr std::size_t kReadBytes = 1024 * 1024;
 
-async::awaitable<void> run_and_stop_loop(process::Children& children, async::Clock& clock,
-                                         process::Command command, async::Duration limit,
-                                         std::stop_token stop, async::Loop& loop,
-                                         Result<process::Captured>& out) {
+async::awaitable<void> run_into(process::Children& children, async::Clock& clock,
+                                process::Command command, async::Duration limit,
+                                std::stop_token stop, Result<process::Captured>& out) {
   out = co_await process::run_captured(children, clock, std::move(command), limit,
                                        kCapturedBytesMax, stop);
-  loop.stop();
 }
 
 Error io_error(std::string_view what, const std::filesystem::path& path) {
@@ -53,7 +50,9 @@ Say say_to(std::FILE* file) {
 }
 
 StepRunner::StepRunner(const std::filesystem::path& log_file)
-    : clock_(loop_.executor()), children_(loop_.executor(), clock_) {
+    : clock_(loop_.executor()),
+      children_(loop_.executor(), clock_),
+      signals_(loop_.executor(), [this](int) { stop_.request_stop(); }) {
   if (!log_file.empty()) log_.open(log_file, std::ios::trunc);
 }
 
@@ -75,16 +74,13 @@ Result<process::Captured> StepRunner::run_to_end(Step step) {
     if (!trim(text).empty()) last.emplace_back(printable(text));
     if (last.size() > kLastLinesMax) last.pop_front();
   };
-  std::stop_source stop;
-  const process::SignalWatch signals(loop_.executor(), [&stop](int) { stop.request_stop(); });
+  // A signal that came since the last step is seen now.
+  loop_.poll();
   Result<process::Captured> result = fail(ErrorCode::internal, "the step did not run");
   async::TaskGroup group(loop_.executor());
-  group.spawn(run_and_stop_loop(children_, clock_, std::move(command), step.limit, stop.get_token(),
-                                loop_, result));
-  while (group.running() > 0) {
-    if (loop_.context().stopped()) loop_.context().restart();
-    loop_.context().run_one();
-  }
+  group.spawn(
+      run_into(children_, clock_, std::move(command), step.limit, stop_.get_token(), result));
+  loop_.run_until([&group] { return group.running() == 0; });
   log_.flush();
   if (!result) return result;
   if (!result->status.clean()) {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "werk/base/result.hpp"
 #include "werk/process/captured.hpp"
 #include "werk/process/descriptor.hpp"
+#include "werk/process/signals.hpp"
 
 namespace werk::app {
 
@@ -41,7 +43,8 @@ struct Step {
 
 class StepRunner {
  public:
-  // Appends what programs print to `log_file`, if that can be written; empty: nowhere.
+  // Writes what programs print to `log_file`, if that can be written; empty: nowhere. As long as
+  // the runner lives, SIGINT and SIGTERM end its steps and not this process.
   explicit StepRunner(const std::filesystem::path& log_file);
 
   // Fails as spawn() does, with `cancelled` after SIGINT or SIGTERM, with `io` when the limit
@@ -56,6 +59,9 @@ class StepRunner {
   async::Loop loop_;
   async::SteadyClock clock_;
   process::Children children_;
+  // From the first step to the last: what comes between two of them ends the next one.
+  std::stop_source stop_;
+  process::SignalWatch signals_;
   std::ofstream log_;
 };
 
