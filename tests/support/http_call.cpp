@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +17,20 @@ HttpCall::HttpCall(std::uint16_t port, std::string_view method, std::string_view
                    std::string_view body, const std::vector<std::string>& headers)
     : head_only_(method == "HEAD") {
   connect(port);
+  ask(method, target, body, headers);
+}
+
+HttpCall HttpCall::to_socket(const std::string& path, std::string_view method,
+                             std::string_view target, std::string_view body,
+                             const std::vector<std::string>& headers) {
+  HttpCall call;
+  call.connect(path);
+  call.ask(method, target, body, headers);
+  return call;
+}
+
+void HttpCall::ask(std::string_view method, std::string_view target, std::string_view body,
+                   const std::vector<std::string>& headers) {
   std::string request = std::string(method) + " " + std::string(target) + " HTTP/1.1\r\n";
   bool has_host = false;
   for (const std::string& header : headers) {
@@ -23,9 +38,10 @@ HttpCall::HttpCall(std::uint16_t port, std::string_view method, std::string_view
     has_host = has_host || header.starts_with("Host:");
   }
   if (!has_host) request += "Host: localhost\r\n";
-  if (!body.empty())
+  if (!body.empty()) {
     request +=
         "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
+  }
   request += "\r\n";
   request += body;
   send(request);
@@ -51,18 +67,32 @@ HttpCall::HttpCall(HttpCall&& other) noexcept
 
 HttpCall::~HttpCall() { close(); }
 
+void HttpCall::prepare(int file) {
+  file_ = file;
+  const timeval limit{60, 0};
+  ::setsockopt(file_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
 void HttpCall::connect(std::uint16_t port) {
-  file_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  prepare(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const timeval limit{60, 0};
-  ::setsockopt(file_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   const int on = 1;
   ::setsockopt(file_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (::connect(file_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     throw std::runtime_error("can't connect to the node");
+  }
+}
+
+void HttpCall::connect(const std::string& path) {
+  prepare(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  if (::connect(file_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    throw std::runtime_error("can't connect to " + path);
   }
 }
 

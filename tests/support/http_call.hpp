@@ -23,6 +23,10 @@ class HttpCall {
            std::string_view body = {}, const std::vector<std::string>& headers = {});
   // Sends these bytes as they are.
   HttpCall(std::uint16_t port, std::string_view raw_request);
+  // To a Unix socket: an engine asked past the node.
+  static HttpCall to_socket(const std::string& path, std::string_view method,
+                            std::string_view target, std::string_view body,
+                            const std::vector<std::string>& headers);
   HttpCall(HttpCall&& other) noexcept;
   HttpCall& operator=(HttpCall&&) = delete;
   ~HttpCall();
@@ -41,7 +45,12 @@ class HttpCall {
   void half_close();  // shuts its own sending side only
 
  private:
+  HttpCall() = default;
   void connect(std::uint16_t port);
+  void connect(const std::string& path);
+  void prepare(int file);
+  void ask(std::string_view method, std::string_view target, std::string_view body,
+           const std::vector<std::string>& headers);
   bool read_more();
   void read_head();
   void decode();

@@ -1,0 +1,296 @@
+// A node with the real llama-server, from the outside. Engine and model come from the home that
+// WERK_HOME names, as the product's own commands put them there; where they are missing the tests
+// are skipped, saying why. Engines get one thread: several of them on few cores hinder one another
+// badly.
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <thread>
+
+#include "tests/support/fold_equal.hpp"
+#include "tests/support/http_call.hpp"
+#include "tests/support/node_process.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "werk/engine/llama_server/managed.hpp"
+#include "werk/model/store.hpp"
+
+namespace werk::test {
+namespace {
+
+namespace json = boost::json;
+namespace llama = engine::llama_server;
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t end = text.find(at); end != std::string::npos; end = text.find(at, begin)) {
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+class RealEngineTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const char* shared = std::getenv("WERK_HOME");
+    if (shared == nullptr) GTEST_SKIP() << "WERK_HOME names no prepared home";
+    const char* named = std::getenv("WERK_LLAMA_SERVER");
+    const auto managed = llama::usable_managed(shared, llama::this_processor().fingerprint());
+    if (named == nullptr && !managed) GTEST_SKIP() << "no engine is installed in WERK_HOME";
+    engine_ = named != nullptr ? std::string(named) : managed->executable().string();
+    const auto model = model::Store(shared).find("smollm2");
+    if (!model) GTEST_SKIP() << "smollm2 is not in WERK_HOME: " << model.error().message;
+    model::ImportRequest request;
+    request.path = model->weights_path();
+    request.id = "smollm2";
+    request.mode = model::ImportMode::link;
+    ASSERT_TRUE(model::Store(home_.path()).import_file(request));
+  }
+
+  NodeProcess::Settings settings(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--threads", "1", "--threads-batch", "1"});
+    return {home_.path(), std::move(arguments), {"WERK_LLAMA_SERVER=" + engine_}};
+  }
+
+  static json::object observability(std::uint16_t port) {
+    HttpCall call(port, "GET", "/werk/v1/observability");
+    return json::parse(call.whole_body()).as_object();
+  }
+  static json::object runtime_of(std::uint16_t port, const std::string& model) {
+    const json::object page = observability(port);
+    for (const auto& one : page.at("runtimes").as_array()) {
+      if (one.at("model").as_string() == model) return one.as_object();
+    }
+    throw std::runtime_error("no runtime of " + model);
+  }
+  static pid_t engine_pid(std::uint16_t port, const std::string& model) {
+    return static_cast<pid_t>(runtime_of(port, model).at("pid").to_number<int>());
+  }
+
+  // The engine itself, past the node: its socket and key as its own process knows them.
+  static std::string ask_engine(pid_t pid, const std::string& body) {
+    const std::string process = "/proc/" + std::to_string(pid);
+    const auto words = split(read_file(process + "/cmdline"), '\0');
+    std::string socket;
+    std::string alias;
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      if (words[i] == "--host") socket = words[i + 1];
+      if (words[i] == "--alias") alias = words[i + 1];
+    }
+    std::string key;
+    for (const std::string& entry : split(read_file(process + "/environ"), '\0')) {
+      if (entry.starts_with("LLAMA_API_KEY=")) key = entry.substr(entry.find('=') + 1);
+    }
+    HttpCall call = HttpCall::to_socket(socket, "POST", "/v1/chat/completions", body,
+                                        {"Authorization: Bearer " + key});
+    EXPECT_EQ(call.status(), 200) << call.whole_body();
+    std::string answer = call.whole_body();
+    for (std::size_t at = answer.find(alias); at != std::string::npos; at = answer.find(alias)) {
+      answer.replace(at, alias.size(), "smollm2");
+    }
+    return answer;
+  }
+
+  TemporaryFolder home_;
+  std::string engine_;
+};
+
+TEST_F(RealEngineTest, AWholeAnswerEqualsTheEnginesOwnWholeAnswer) {
+  NodeProcess node(settings({"--parallel", "2", "--ctx-size", "1024"}));
+  const std::uint16_t port = node.port();
+  const std::vector<std::string> variants = {
+      R"("max_tokens":12)",
+      R"("max_tokens":8,"logprobs":true,"top_logprobs":2)",
+      R"("max_tokens":8,"n":2)",
+      R"("max_tokens":40,"stop":["you","\n"])",
+      R"("max_tokens":60,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":)"
+      R"({"type":"object","properties":{"zebra":{"type":"integer"},"apple":{"type":"boolean"}},)"
+      R"("required":["zebra","apple"],"additionalProperties":false}}})",
+  };
+  for (const std::string& variant : variants) {
+    // Without the prompt cache both runs do exactly the same work.
+    const std::string body =
+        chat_body("smollm2", R"("temperature":0,"seed":1,"cache_prompt":false,)" + variant);
+    HttpCall call = chat(port, body);
+    ASSERT_EQ(call.status(), 200) << call.whole_body();
+    const std::string folded = call.whole_body();
+    const std::string whole = ask_engine(engine_pid(port, "smollm2"), body);
+    EXPECT_EQ(blanked(folded), blanked(whole)) << variant;
+  }
+}
+
+TEST_F(RealEngineTest, AStreamSaysWhatTheWholeAnswerSays) {
+  NodeProcess node(settings({"--ctx-size", "1024"}));
+  const std::uint16_t port = node.port();
+  const std::string more = R"("temperature":0,"seed":1,"max_tokens":16)";
+  HttpCall whole = chat(port, chat_body("smollm2", more));
+  const auto answer = json::parse(whole.whole_body());
+  HttpCall stream = chat(port, chat_body("smollm2", more + R"(,"stream":true)"));
+  const std::string events = stream.whole_body();
+  EXPECT_EQ(stream.end(), BodyEnd::proper);
+  std::string text;
+  std::string reason;
+  for (const std::string& line : split(events, '\n')) {
+    if (!line.starts_with("data: {")) continue;
+    const auto chunk = json::parse(line.substr(6));
+    EXPECT_EQ(chunk.at("model").as_string(), "smollm2");
+    EXPECT_FALSE(chunk.as_object().contains("usage"));
+    const auto& choice = chunk.at("choices").as_array().at(0);
+    if (choice.at("finish_reason").is_string()) reason = choice.at("finish_reason").as_string();
+    const auto* content = choice.at("delta").as_object().if_contains("content");
+    if (content != nullptr && content->is_string()) text += content->as_string();
+  }
+  const auto& choice = answer.at("choices").as_array().at(0);
+  EXPECT_EQ(text, std::string(choice.at("message").at("content").as_string()));
+  EXPECT_EQ(reason, std::string(choice.at("finish_reason").as_string()));
+  EXPECT_TRUE(events.ends_with("data: [DONE]\n\n"));
+}
+
+TEST_F(RealEngineTest, ThirtyTwoCallersOfOneColdModelShareOneProcessAndEachIsAnswered) {
+  NodeProcess node(settings({"--parallel", "4", "--ctx-size", "512"}));
+  const std::uint16_t port = node.port();
+  std::vector<std::thread> callers;
+  std::vector<int> statuses(32, 0);
+  for (std::size_t i = 0; i < statuses.size(); ++i) {
+    callers.emplace_back([&, i] {
+      HttpCall call = chat(port, chat_body("smollm2", R"("max_tokens":4,"temperature":0)"));
+      statuses[i] = call.status();
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(statuses, std::vector<int>(32, 200));
+  const std::string log = node.log();
+  std::size_t starts = 0;
+  for (std::size_t at = log.find(" starting llama-server "); at != std::string::npos;
+       at = log.find(" starting llama-server ", at + 1)) {
+    ++starts;
+  }
+  EXPECT_EQ(starts, 1u) << log;
+}
+
+TEST_F(RealEngineTest, TheSizingContractHoldsOnTheRealLaunchLine) {
+  NodeProcess node(settings({"--parallel", "4", "--ctx-size", "2048"}));
+  const std::uint16_t port = node.port();
+  ASSERT_EQ(chat(port, chat_body("smollm2", R"("max_tokens":1)")).status(), 200);
+  const auto runtime = runtime_of(port, "smollm2");
+  EXPECT_EQ(runtime.at("slots").at("total").to_number<int>(), 4);
+  const std::string line =
+      read_file("/proc/" + std::to_string(engine_pid(port, "smollm2")) + "/cmdline");
+  const auto words = split(line, '\0');
+  const auto value_of = [&](std::string_view flag) {
+    const auto at = std::find(words.begin(), words.end(), flag);
+    return at == words.end() ? std::string() : *(at + 1);
+  };
+  EXPECT_EQ(value_of("-np"), "4");
+  EXPECT_EQ(value_of("-c"), "8192");
+}
+
+TEST_F(RealEngineTest, APromptOverTheContextIsRefusedWithBothNumbers) {
+  NodeProcess node(settings({"--ctx-size", "256"}));
+  const std::uint16_t port = node.port();
+  std::string words;
+  for (int i = 0; i < 600; ++i) words += "word ";
+  const std::string body =
+      R"({"model":"smollm2","stream":true,"messages":[{"role":"user","content":")" + words +
+      "\"}]}";
+  HttpCall call = chat(port, body);
+  EXPECT_EQ(call.status(), 400);
+  const auto error = json::parse(call.whole_body()).at("error");
+  EXPECT_EQ(error.at("code").as_string(), "context_length_exceeded");
+  const std::string message(error.at("message").as_string());
+  EXPECT_NE(message.find("256"), std::string::npos) << message;
+}
+
+TEST_F(RealEngineTest, AForcedToolCallArrivesStreamedAndWhole) {
+  TestModel tiny{"tiny", {}};
+  tiny.options.speech = TinySpeech::alphabet;
+  install_tiny_models(home_.path(), {tiny});
+  NodeProcess node(settings({}));
+  const std::uint16_t port = node.port();
+  const std::string more =
+      R"("tools":[{"type":"function","function":{"name":"set_lamp","parameters":{"type":"object",)"
+      R"("properties":{"state":{"enum":["on","off"]}},"required":["state"]}}}],"tool_choice":"required",)"
+      R"("logit_bias":{"259":80},"max_tokens":80,"temperature":0)";
+  HttpCall whole = chat(port, chat_body("tiny", more));
+  ASSERT_EQ(whole.status(), 200) << whole.whole_body();
+  const auto answer = json::parse(whole.whole_body());
+  const auto& choice = answer.at("choices").as_array().at(0);
+  EXPECT_EQ(choice.at("finish_reason").as_string(), "tool_calls") << whole.whole_body();
+  const auto& call = choice.at("message").at("tool_calls").as_array().at(0);
+  EXPECT_EQ(call.at("function").at("name").as_string(), "set_lamp");
+  EXPECT_TRUE(
+      json::parse(std::string(call.at("function").at("arguments").as_string())).is_object());
+  HttpCall stream = chat(port, chat_body("tiny", more + R"(,"stream":true)"));
+  const std::string events = stream.whole_body();
+  EXPECT_NE(events.find(R"("finish_reason":"tool_calls")"), std::string::npos) << events;
+  EXPECT_NE(events.find("set_lamp"), std::string::npos);
+}
+
+TEST_F(RealEngineTest, AnEngineKilledInMidStreamEndsTheStreamWithAnErrorAndIsReplaced) {
+  NodeProcess node(settings({"--ctx-size", "2048"}));
+  const std::uint16_t port = node.port();
+  const std::string more = R"("stream":true,"max_tokens":1500,"ignore_eos":true)";
+  HttpCall stream = chat(port, chat_body("smollm2", more));
+  stream.body_until("content");
+  const pid_t first = engine_pid(port, "smollm2");
+  ::kill(first, SIGKILL);
+  const std::string events = stream.whole_body();
+  EXPECT_EQ(stream.end(), BodyEnd::cut);
+  EXPECT_NE(events.find(R"("code":"engine_failed")"), std::string::npos) << events;
+  EXPECT_NE(events.find("SIGKILL"), std::string::npos) << events;
+  EXPECT_EQ(events.find("[DONE]"), std::string::npos);
+  EXPECT_EQ(chat(port, chat_body("smollm2", R"("max_tokens":2)")).status(), 200);
+  EXPECT_NE(engine_pid(port, "smollm2"), first);
+}
+
+TEST_F(RealEngineTest, AClientThatLeavesInDecodeFreesTheOnlySlotForTheNext) {
+  NodeProcess node(settings({"--ctx-size", "4096"}));
+  const std::uint16_t port = node.port();
+  for (const std::string_view streamed : {R"("stream":true,)", ""}) {
+    HttpCall leaving = chat(
+        port,
+        chat_body("smollm2", std::string(streamed) + R"("max_tokens":3500,"ignore_eos":true)"));
+    if (!streamed.empty()) {
+      leaving.body_until("content");
+    } else {
+      while (observability(port).at("runtimes").as_array().at(0).at("slots").at("busy") != 1) {
+      }
+    }
+    leaving.close();
+    // 3,500 tokens would take most of a minute: the next call runs long before.
+    EXPECT_EQ(chat(port, chat_body("smollm2", R"("max_tokens":2)")).status(), 200);
+  }
+  EXPECT_EQ(observability(port).at("calls").at("cancelled").to_number<int>(), 2);
+}
+
+TEST_F(RealEngineTest, StreamsThatRunAtATerminationEndWholeAndNoEngineIsLeft) {
+  NodeProcess node(settings({"--parallel", "3", "--ctx-size", "512"}));
+  const std::uint16_t port = node.port();
+  std::vector<HttpCall> streams;
+  for (int i = 0; i < 3; ++i) {
+    streams.push_back(
+        chat(port, chat_body("smollm2", R"("stream":true,"max_tokens":60,"ignore_eos":true)")));
+  }
+  for (HttpCall& stream : streams) stream.body_until("content");
+  const pid_t engine = engine_pid(port, "smollm2");
+  node.signal(SIGTERM);
+  for (HttpCall& stream : streams) {
+    EXPECT_TRUE(stream.whole_body().ends_with("data: [DONE]\n\n"));
+    EXPECT_EQ(stream.end(), BodyEnd::proper);
+  }
+  EXPECT_EQ(node.wait_exit(), 0);
+  EXPECT_EQ(::kill(engine, 0), -1);
+}
+
+}  // namespace
+}  // namespace werk::test
