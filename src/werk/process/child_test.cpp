@@ -239,7 +239,8 @@ TEST_F(ChildTest, ChildrenGetBackTheLimitOfOpenFilesThatWasRaised) {
 }
 
 TEST_F(ChildTest, StopSendsTermFirstAndKillsOnlyWhenTheGraceHasPassed) {
-  auto child = spawn(shell("trap 'echo term' TERM; echo ready; while :; do sleep 1000 & wait; done"));
+  auto child =
+      spawn(shell("trap 'echo term' TERM; echo ready; while :; do sleep 1000 & wait; done"));
   wait_for_line("ready");
   start(stop_and_note(*child, kFiveSeconds));
   wait_for_line("term");
