@@ -113,7 +113,8 @@ TEST_F(RealEngineTest, AWholeAnswerEqualsTheEnginesOwnWholeAnswer) {
       R"("max_tokens":8,"logprobs":true,"top_logprobs":2)",
       R"("max_tokens":8,"n":2)",
       R"("max_tokens":40,"stop":["you","\n"])",
-      R"("max_tokens":60,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":)"
+      R"("max_tokens":60,"response_format":{"type":"json_schema","json_schema":{"name":"x",)"
+      R"("schema":)"
       R"({"type":"object","properties":{"zebra":{"type":"integer"},"apple":{"type":"boolean"}},)"
       R"("required":["zebra","apple"],"additionalProperties":false}}})",
   };
@@ -219,7 +220,8 @@ TEST_F(RealEngineTest, AForcedToolCallArrivesStreamedAndWhole) {
   const std::uint16_t port = node.port();
   const std::string more =
       R"("tools":[{"type":"function","function":{"name":"set_lamp","parameters":{"type":"object",)"
-      R"("properties":{"state":{"enum":["on","off"]}},"required":["state"]}}}],"tool_choice":"required",)"
+      R"("properties":{"state":{"enum":["on","off"]}},"required":["state"]}}}],)"
+      R"("tool_choice":"required",)"
       R"("logit_bias":{"259":80},"max_tokens":80,"temperature":0)";
   HttpCall whole = chat(port, chat_body("tiny", more));
   ASSERT_EQ(whole.status(), 200) << whole.whole_body();
@@ -290,6 +292,40 @@ TEST_F(RealEngineTest, StreamsThatRunAtATerminationEndWholeAndNoEngineIsLeft) {
   }
   EXPECT_EQ(node.wait_exit(), 0);
   EXPECT_EQ(::kill(engine, 0), -1);
+}
+
+// The SDKs that tests/e2e/sdk/prepare installed; WERK_TEST_SDKS names their folder.
+class SdkTest : public RealEngineTest {
+ protected:
+  void SetUp() override {
+    RealEngineTest::SetUp();
+    if (IsSkipped()) return;
+    const char* folder = std::getenv("WERK_TEST_SDKS");
+    if (folder == nullptr || !std::filesystem::exists(std::string(folder) + "/ready")) {
+      GTEST_SKIP() << "the official SDKs are not prepared (tests/e2e/sdk/prepare)";
+    }
+    sdks_ = folder;
+  }
+  // Runs a check to its end; its output is shown.
+  static int run(const std::string& command) { return std::system(command.c_str()); }
+
+  std::string sdks_;
+};
+
+TEST_F(SdkTest, TheOfficialSdksWorkUnchangedAndCurlToo) {
+  NodeProcess node(settings({"--parallel", "2", "--ctx-size", "1024"}));
+  const std::string url = "http://127.0.0.1:" + std::to_string(node.port()) + "/v1";
+  EXPECT_EQ(run(sdks_ + "/bin/python " + std::string(WERK_SDK_CHECKS) + "/openai_check.py " + url +
+                " smollm2"),
+            0);
+  EXPECT_EQ(run("PATH=" + sdks_ + "/bin:$PATH node " + sdks_ + "/js/openai_check.mjs " + url +
+                " smollm2"),
+            0);
+  EXPECT_EQ(
+      run("curl -sS --fail-with-body -o /dev/null " + url +
+          R"(/chat/completions -H 'Content-Type: application/json' -d )"
+          R"('{"model":"smollm2","max_tokens":2,"messages":[{"role":"user","content":"hi"}]}')"),
+      0);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Explores a ResidencyWorld: every interleaving of a small one, for safety and (under weak
-// fairness) for liveness, or random walks through a large one.
+// fairness) for liveness, or random walks through a large one. Pure;
+// the result says what was seen and, if a promise broke, the way there.
 #pragma once
 
 #include <cstdint>

@@ -112,14 +112,6 @@ Status set_key_file(Settings& settings, const std::string& path) {
   return {};
 }
 
-template <class Duration>
-Status set_duration(const std::string& value, Duration& into) {
-  auto duration = parse_duration(value);
-  if (!duration) return pass_on(duration);
-  into = *duration;
-  return {};
-}
-
 constexpr auto kTokensMax = std::uint64_t{1} << 31;
 constexpr auto kSmallMax = std::uint32_t{1} << 20;
 
@@ -143,76 +135,130 @@ Status set_executable(Settings& settings, const std::string& value) {
 
 using Llama = llama::LlamaServerOptions;
 
-const std::array kOptions = {
-    Option{"--model-home", "WERK_HOME", "DIR", "where models, engines and the node's own files lie", Shape::value,
-           [](Settings& s, const std::string& v) { s.home = v; return Status(); }},
-    Option{"--host", "", "ADDRESS", "address to serve (127.0.0.1)", Shape::value,
-           [](Settings& s, const std::string& v) { s.host = v; return Status(); }},
-    Option{"--port", "", "N", "port to serve (11434); 0: any free one", Shape::value,
-           [](Settings& s, const std::string& v) { return read_number<std::uint16_t>(v, 0, 65535, s.port); }},
-    Option{"--model", "", "ID", "the default model, prepared at start; others are served too", Shape::value,
-           [](Settings& s, const std::string& v) { s.model = v; return Status(); }},
-    Option{"--backend", "", "NAME", "auto, llama-cpu, llama-cuda, llama-rocm, llama-vulkan or llama-metal (auto)",
-           Shape::value, set_backend},
-    Option{"--parallel", "WERK_LLAMA_PARALLEL", "N", "slots of each llama-server: calls at once on one model (1)",
-           Shape::value,
-           [](Settings& s, const std::string& v) { return read_number<std::uint32_t>(v, 1, 256, s.llama.parallel); }},
-    Option{"--ctx-size", "WERK_LLAMA_CTX", "N", "tokens per slot (the model's own, at most 32768); 0: the engine decides",
-           Shape::value,
-           [](Settings& s, const std::string& v) {
-             return read_optional_number<std::uint64_t>(v, 0, kTokensMax, s.llama.ctx_size);
-           }},
-    Option{"--batch-size", "WERK_LLAMA_BATCH_SIZE", "N", "tokens per logical batch; a prompt can be stopped between two",
-           Shape::value, set_llama_number<&Llama::batch_size>},
-    Option{"--ubatch-size", "WERK_LLAMA_UBATCH_SIZE", "N", "tokens per physical batch", Shape::value,
-           set_llama_number<&Llama::ubatch_size>},
-    Option{"--threads", "WERK_LLAMA_THREADS", "N", "threads for generation", Shape::value,
-           set_llama_number<&Llama::threads>},
-    Option{"--threads-batch", "WERK_LLAMA_THREADS_BATCH", "N", "threads for prompts", Shape::value,
-           set_llama_number<&Llama::threads_batch>},
-    Option{"--gpu-layers", "WERK_LLAMA_GPU_LAYERS", "N", "layers on the accelerator: a number, auto or all", Shape::value,
-           set_llama_text<&Llama::gpu_layers>},
-    Option{"--main-gpu", "WERK_LLAMA_MAIN_GPU", "N", "the accelerator's number", Shape::value,
-           [](Settings& s, const std::string& v) {
-             return read_optional_number<std::uint32_t>(v, 0, 1024, s.llama.main_gpu);
-           }},
-    Option{"--kv-cache-type", "WERK_LLAMA_KV_CACHE_TYPE", "TYPE", "type of keys and values: f16, q8_0, ...", Shape::value,
-           set_llama_text<&Llama::kv_cache_type>},
-    Option{"--flash-attn", "WERK_LLAMA_FLASH_ATTN", "MODE", "on, off or auto", Shape::value,
-           set_llama_text<&Llama::flash_attn>},
-    Option{"--kv-offload", "WERK_LLAMA_KV_OFFLOAD", "MODE", "on or off: keys and values on the accelerator", Shape::value,
-           set_kv_offload},
-    Option{"", "WERK_LLAMA_ARGS", "WORDS", "further words for llama-server, split as a shell does; they come last and win",
-           Shape::variable_only, set_llama_arguments},
-    Option{"", "WERK_LLAMA_SERVER", "FILE", "the llama-server to use", Shape::variable_only,
-           [](Settings& s, const std::string& v) { s.executables.any_mode = v; return Status(); }},
-    Option{"", "WERK_LLAMA_SERVER_CPU", "FILE", "the one for llama-cpu", Shape::variable_only, set_executable<0>},
-    Option{"", "WERK_LLAMA_SERVER_CUDA", "FILE", "the one for llama-cuda", Shape::variable_only, set_executable<1>},
-    Option{"", "WERK_LLAMA_SERVER_ROCM", "FILE", "the one for llama-rocm", Shape::variable_only, set_executable<2>},
-    Option{"", "WERK_LLAMA_SERVER_VULKAN", "FILE", "the one for llama-vulkan", Shape::variable_only, set_executable<3>},
-    Option{"", "WERK_LLAMA_SERVER_METAL", "FILE", "the one for llama-metal", Shape::variable_only, set_executable<4>},
-    Option{"", "WERK_API_KEY", "KEY", "the key that clients must send", Shape::variable_only, set_key},
-    Option{"", "WERK_API_KEYS", "FILE", "a file of keys, mode 0600: one a line, # comments", Shape::variable_only,
-           set_key_file},
-    Option{"--allow-unauthenticated", "", "", "serve an address that others can reach without a key", Shape::flag,
-           [](Settings& s, const std::string&) { s.unauthenticated = Permission::yes; return Status(); }},
-    Option{"--allow-host", "", "NAME", "a further Host name that is served without a key; may be given several times",
-           Shape::repeated,
-           [](Settings& s, const std::string& v) { s.allowed_hosts.push_back(v); return Status(); }},
-    Option{"", "WERK_API_BODY_LIMIT_BYTES", "N", "largest request body (134217728)", Shape::variable_only,
-           [](Settings& s, const std::string& v) {
-             return read_number<std::uint64_t>(v, 1024, std::uint64_t{512} << 20, s.body_bytes_max);
-           }},
-    Option{"--max-resident", "", "N", "llama-servers at a time (0: no limit)", Shape::value,
-           [](Settings& s, const std::string& v) { return read_number<std::size_t>(v, 0, 10'000, s.max_resident); }},
-    Option{"--capacity-wait", "", "DURATION", "how long a call waits for a place among them (60s); 0: refused at once",
-           Shape::value,
-           [](Settings& s, const std::string& v) { return set_duration(v, s.capacity_wait); }},
-    Option{"--start-timeout", "", "DURATION", "a start without progress for so long has failed (300s)", Shape::value,
-           [](Settings& s, const std::string& v) { return set_duration(v, s.start_timeout); }},
-    Option{"--drain-timeout", "", "DURATION", "how long running calls may take to end at shutdown (30s)", Shape::value,
-           [](Settings& s, const std::string& v) { return set_duration(v, s.drain_timeout); }},
-    Option{"--log-level", "", "LEVEL", "trace, debug, info, warn, error or off (info)", Shape::value, set_log_level},
+template <auto Member>
+Status set_text(Settings& settings, const std::string& value) {
+  settings.*Member = value;
+  return {};
+}
+
+template <auto Member>
+Status set_time(Settings& settings, const std::string& value) {
+  auto duration = parse_duration(value);
+  if (!duration) return pass_on(duration);
+  settings.*Member = *duration;
+  return {};
+}
+
+Status set_port(Settings& settings, const std::string& value) {
+  return read_number<std::uint16_t>(value, 0, 65535, settings.port);
+}
+
+Status set_parallel(Settings& settings, const std::string& value) {
+  constexpr std::uint32_t kMost = 256;
+  return read_number<std::uint32_t>(value, 1, kMost, settings.llama.parallel);
+}
+
+Status set_ctx_size(Settings& settings, const std::string& value) {
+  return read_optional_number<std::uint64_t>(value, 0, kTokensMax, settings.llama.ctx_size);
+}
+
+Status set_main_gpu(Settings& settings, const std::string& value) {
+  constexpr std::uint32_t kMost = 1024;
+  return read_optional_number<std::uint32_t>(value, 0, kMost, settings.llama.main_gpu);
+}
+
+Status set_any_executable(Settings& settings, const std::string& value) {
+  settings.executables.any_mode = value;
+  return {};
+}
+
+Status allow_unauthenticated(Settings& settings, const std::string&) {
+  settings.unauthenticated = Permission::yes;
+  return {};
+}
+
+Status allow_host(Settings& settings, const std::string& value) {
+  settings.allowed_hosts.push_back(value);
+  return {};
+}
+
+Status set_body_limit(Settings& settings, const std::string& value) {
+  constexpr std::uint64_t kLeast = 1024;
+  constexpr std::uint64_t kMost = std::uint64_t{512} << 20;
+  return read_number<std::uint64_t>(value, kLeast, kMost, settings.body_bytes_max);
+}
+
+Status set_max_resident(Settings& settings, const std::string& value) {
+  constexpr std::size_t kMost = 10'000;
+  return read_number<std::size_t>(value, 0, kMost, settings.max_resident);
+}
+
+constexpr Shape kValue = Shape::value;
+constexpr Shape kVariable = Shape::variable_only;
+
+const Option kOptions[] = {
+    {"--model-home", "WERK_HOME", "DIR", "models, engines and the node's own files", kValue,
+     set_text<&Settings::home>},
+    {"--host", "", "ADDRESS", "address to serve (127.0.0.1)", kValue, set_text<&Settings::host>},
+    {"--port", "", "N", "port to serve (11434); 0: any free one", kValue, set_port},
+    {"--model", "", "ID", "the default model, prepared at start; others are served too", kValue,
+     set_text<&Settings::model>},
+    {"--backend", "", "NAME", "auto, llama-cpu, -cuda, -rocm, -vulkan or -metal (auto)", kValue,
+     set_backend},
+    {"--parallel", "WERK_LLAMA_PARALLEL", "N", "slots: calls at once on one model (1)", kValue,
+     set_parallel},
+    {"--ctx-size", "WERK_LLAMA_CTX", "N",
+     "tokens per slot (the model's own, at most 32768); 0: the engine decides", kValue,
+     set_ctx_size},
+    {"--batch-size", "WERK_LLAMA_BATCH_SIZE", "N",
+     "tokens per logical batch; a prompt can be stopped between two", kValue,
+     set_llama_number<&Llama::batch_size>},
+    {"--ubatch-size", "WERK_LLAMA_UBATCH_SIZE", "N", "tokens per physical batch", kValue,
+     set_llama_number<&Llama::ubatch_size>},
+    {"--threads", "WERK_LLAMA_THREADS", "N", "threads for generation", kValue,
+     set_llama_number<&Llama::threads>},
+    {"--threads-batch", "WERK_LLAMA_THREADS_BATCH", "N", "threads for prompts", kValue,
+     set_llama_number<&Llama::threads_batch>},
+    {"--gpu-layers", "WERK_LLAMA_GPU_LAYERS", "N", "layers on the accelerator, auto or all", kValue,
+     set_llama_text<&Llama::gpu_layers>},
+    {"--main-gpu", "WERK_LLAMA_MAIN_GPU", "N", "the accelerator's number", kValue, set_main_gpu},
+    {"--kv-cache-type", "WERK_LLAMA_KV_CACHE_TYPE", "TYPE",
+     "type of keys and values: f16, q8_0, ...", kValue, set_llama_text<&Llama::kv_cache_type>},
+    {"--flash-attn", "WERK_LLAMA_FLASH_ATTN", "MODE", "on, off or auto", kValue,
+     set_llama_text<&Llama::flash_attn>},
+    {"--kv-offload", "WERK_LLAMA_KV_OFFLOAD", "MODE",
+     "on or off: keys and values on the accelerator", kValue, set_kv_offload},
+    {"", "WERK_LLAMA_ARGS", "WORDS",
+     "further words for llama-server, split as a shell does; they come last and win", kVariable,
+     set_llama_arguments},
+    {"", "WERK_LLAMA_SERVER", "FILE", "the llama-server to use", kVariable, set_any_executable},
+    {"", "WERK_LLAMA_SERVER_CPU", "FILE", "the one for llama-cpu", kVariable, set_executable<0>},
+    {"", "WERK_LLAMA_SERVER_CUDA", "FILE", "the one for llama-cuda", kVariable, set_executable<1>},
+    {"", "WERK_LLAMA_SERVER_ROCM", "FILE", "the one for llama-rocm", kVariable, set_executable<2>},
+    {"", "WERK_LLAMA_SERVER_VULKAN", "FILE", "the one for llama-vulkan", kVariable,
+     set_executable<3>},
+    {"", "WERK_LLAMA_SERVER_METAL", "FILE", "the one for llama-metal", kVariable,
+     set_executable<4>},
+    {"", "WERK_API_KEY", "KEY", "the key that clients must send", kVariable, set_key},
+    {"", "WERK_API_KEYS", "FILE", "a file of keys, mode 0600: one a line, # comments", kVariable,
+     set_key_file},
+    {"--allow-unauthenticated", "", "", "serve an address that others can reach without a key",
+     Shape::flag, allow_unauthenticated},
+    {"--allow-host", "", "NAME",
+     "a further Host name that is served without a key; may be given several times",
+     Shape::repeated, allow_host},
+    {"", "WERK_API_BODY_LIMIT_BYTES", "N", "largest request body (134217728)", kVariable,
+     set_body_limit},
+    {"--max-resident", "", "N", "llama-servers at a time (0: no limit)", kValue, set_max_resident},
+    {"--capacity-wait", "", "DURATION",
+     "how long a call waits for a place among them (60s); 0: refused at once", kValue,
+     set_time<&Settings::capacity_wait>},
+    {"--start-timeout", "", "DURATION", "a start without progress for so long has failed (300s)",
+     kValue, set_time<&Settings::start_timeout>},
+    {"--drain-timeout", "", "DURATION", "how long running calls may take to end at shutdown (30s)",
+     kValue, set_time<&Settings::drain_timeout>},
+    {"--log-level", "", "LEVEL", "trace, debug, info, warn, error or off (info)", kValue,
+     set_log_level},
 };
 
 Status apply(const Option& option, std::string_view name, Settings& settings,
@@ -241,7 +287,7 @@ Result<Settings> read_settings(std::span<const GivenFlag> flags, const Environme
   for (const GivenFlag& given : flags) {
     const auto option =
         std::ranges::find_if(kOptions, [&](const Option& one) { return one.flag == given.flag; });
-    if (option == kOptions.end())
+    if (option == std::end(kOptions))
       return fail(ErrorCode::invalid_request, "unknown option " + given.flag);
     Status set = apply(*option, option->flag, settings, given.value);
     if (!set) return pass_on(set);
