@@ -60,7 +60,7 @@ Result<process::Captured> StepRunner::run_to_end(Step step) {
   std::vector<std::string> words = step.arguments;
   words.insert(words.begin(), step.program);
   const std::string line = shell_line(words);
-  log_ << "$ " << line << std::endl;
+  log_ << "$ " << line << "\n" << std::flush;
 
   std::deque<std::string> last;
   process::Command command;

@@ -31,7 +31,8 @@ TEST(Facts, ForeignBodiesAreErrorsAndNoMore) {
 
 TEST(Facts, PropsTellSlotsContextAndAbilities) {
   const auto facts = parse_props(
-      R"({"default_generation_settings":{"n_ctx":2560},"total_slots":2,"modalities":{"vision":true},)"
+      R"({"default_generation_settings":{"n_ctx":2560},"total_slots":2,)"
+      R"("modalities":{"vision":true},)"
       R"("chat_template_caps":{"supports_tools":false},"build_info":"b1-de3ff81"})");
   ASSERT_TRUE(facts.has_value());
   EXPECT_EQ(facts->slots, 2u);
