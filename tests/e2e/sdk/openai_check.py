@@ -46,7 +46,7 @@ def check_sync():
         kinds = {event.type for event in events}
         final = events.get_final_completion()
     assert "content.delta" in kinds and final.choices[0].finish_reason == "stop", final
-    probable = client.chat.completions.create(model=model, messages=MESSAGES, max_tokens=2, logprobs=True)
+    probable = client.chat.completions.create(model=model, messages=MESSAGES, max_tokens=2, temperature=0, logprobs=True)
     assert len(probable.choices[0].logprobs.content) == 2
 
 
