@@ -52,6 +52,7 @@ async::awaitable<Status> Instance::enter(PermitRequest request, std::stop_token 
                   fmt::format("n = {} needs as many slots at once, and this model runs with {}; "
                               "start the node with --parallel {} or ask for fewer choices",
                               weight, line_.permits(), weight));
+      error.origin = Origin::client;
       error.param = "n";
       co_return fail(std::move(error));
     }
