@@ -10,13 +10,19 @@
 namespace werk::gateway {
 namespace {
 
-// "localhost:8080" -> "localhost", "[::1]:8080" -> "[::1]".
+// "localhost:8080" -> "localhost", "[::1]:8080" -> "[::1]"; empty where something else than a port
+// follows the name.
 std::string_view without_port(std::string_view host) {
+  std::size_t end = std::min(host.find(':'), host.size());
   if (host.starts_with('[')) {
-    const std::size_t end = host.find(']');
-    return end == std::string_view::npos ? host : host.substr(0, end + 1);
+    const std::size_t bracket = host.find(']');
+    if (bracket == std::string_view::npos) return {};
+    end = bracket + 1;
   }
-  return host.substr(0, host.rfind(':'));
+  const std::string_view port = host.substr(end);
+  const bool is_port = port.empty() || (port.starts_with(':') &&
+                                        port.find_first_not_of("0123456789", 1) == port.npos);
+  return is_port ? host.substr(0, end) : std::string_view();
 }
 
 bool is_loopback_name(std::string_view host) {
@@ -31,13 +37,10 @@ Status Access::check_host(const http::Request& request) const {
   if (settings_.host_check == HostCheck::off) return {};
   const std::optional<std::string_view> field = request.headers.find("Host");
   if (!field && request.version == 10) return {};  // a browser always sends one
-  std::string_view host = without_port(trim(field.value_or("")));
-  if (host.ends_with('.')) host.remove_suffix(1);
-  if (is_loopback_name(host)) return {};
-  const bool allowed = std::ranges::any_of(settings_.allowed_hosts, [&](const std::string& name) {
-    return equals_ignoring_case(name, host);
-  });
-  if (allowed) return {};
+  const std::string_view sent = trim(field.value_or(""));
+  const std::string_view name = without_port(sent);
+  if (is_served(name)) return {};
+  const std::string_view host = name.empty() ? sent : name;
   return fail(ErrorCode::forbidden, Origin::client,
               fmt::format("the Host \"{}\" is not served without a key; start the node with "
                           "--allow-host {} or with a key",
@@ -57,6 +60,26 @@ Status Access::check_key(const http::Request& request) const {
   return fail(ErrorCode::unauthorized, Origin::client,
               sent ? "the key is not one of this node's"
                    : "this node needs a key: send Authorization: Bearer KEY or X-API-Key: KEY");
+}
+
+std::optional<std::string_view> Access::page_origin(const http::Request& request) const {
+  const std::optional<std::string_view> origin = request.headers.find("Origin");
+  if (!origin) return std::nullopt;
+  std::string_view host = *origin;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!origin->starts_with(scheme)) continue;
+    host.remove_prefix(scheme.size());
+    if (is_served(without_port(host))) return origin;
+  }
+  return std::nullopt;
+}
+
+bool Access::is_served(std::string_view host) const {
+  if (host.ends_with('.')) host.remove_suffix(1);
+  if (is_loopback_name(host)) return true;
+  return std::ranges::any_of(settings_.allowed_hosts, [&](const std::string& name) {
+    return equals_ignoring_case(name, host);
+  });
 }
 
 bool Access::is_known(std::string_view key) const {

@@ -2,7 +2,9 @@
 // constant time and never leave this class.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "werk/base/result.hpp"
@@ -17,7 +19,7 @@ enum class HostCheck : std::uint8_t { off, on };
 struct AccessSettings {
   std::vector<std::string> keys;  // empty: any key or none is accepted
   HostCheck host_check = HostCheck::on;
-  std::vector<std::string> allowed_hosts;  // names without port
+  std::vector<std::string> allowed_hosts;  // names without port; pages from there may call, too
 };
 
 class Access {
@@ -28,9 +30,13 @@ class Access {
   Status check_host(const http::Request& request) const;
   // unauthorized, or nothing. `Authorization: Bearer KEY` and `X-API-Key: KEY`.
   Status check_key(const http::Request& request) const;
+  // The request's Origin if it is that of a web page which may read the answers: one from this
+  // machine's loopback names or from an allowed host, over http or https on any port.
+  std::optional<std::string_view> page_origin(const http::Request& request) const;
 
  private:
   bool is_known(std::string_view key) const;
+  bool is_served(std::string_view host) const;
 
   AccessSettings settings_;
 };

@@ -7,17 +7,18 @@
 #include "werk/base/digest.hpp"
 #include "werk/base/text.hpp"
 #include "werk/gateway/errors.hpp"
+#include "werk/gateway/tagged_exchange.hpp"
 
 namespace werk::gateway {
 namespace {
 
 constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kAnyMethod = "GET, HEAD, POST, OPTIONS";
 constexpr std::string_view kPlain = "text/plain; charset=utf-8";
 
-http::ResponseHead head_of(std::string_view type, const std::string& id) {
+http::ResponseHead head_of(std::string_view type) {
   http::ResponseHead head;
   head.headers.add("Content-Type", std::string(type));
-  head.headers.add("X-Request-Id", id);
   return head;
 }
 
@@ -37,9 +38,20 @@ Error draining_error() {
   return error;
 }
 
-async::awaitable<void> respond_error(http::Exchange& exchange, Error error, std::string id) {
+// What every answer carries.
+http::Headers tags(const http::Request& request, const Access& access, const std::string& id) {
+  http::Headers tags;
+  tags.add("X-Request-Id", id);
+  if (request.headers.find("Origin")) tags.add("Vary", "Origin");
+  if (const auto origin = access.page_origin(request)) {
+    tags.add("Access-Control-Allow-Origin", std::string(*origin));
+    tags.add("Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+  }
+  return tags;
+}
+
+async::awaitable<void> respond_error(http::Exchange& exchange, Error error) {
   http::ResponseHead head = error_head(error);
-  head.headers.add("X-Request-Id", id);
   const std::string body = openai_error_body(error);
   co_await exchange.respond(std::move(head), body);
 }
@@ -57,44 +69,35 @@ Gateway::Gateway(GatewaySettings settings, GatewayParts parts)
 async::awaitable<void> Gateway::handle(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
   std::string id = request_id(request);
+  TaggedExchange tagged(exchange, tags(request, access_, id));
   Result<FoundRoute> route = find_route(request.path);
-  if (!route) {
-    // Who may not ask at all learns that first.
-    FoundRoute unknown;
-    Status admitted = admit(request, unknown);
-    co_await respond_error(exchange, admitted ? route.error() : admitted.error(), std::move(id));
-    co_return;
+  if (request.method == "OPTIONS" && access_.check_host(request)) {
+    // Whether a page may call is asked without a key, also of a path that isn't there: the call
+    // itself then explains.
+    if (route || access_.page_origin(request)) {
+      const std::string_view allow = route ? allowed_methods(*route) : kAnyMethod;
+      co_await answer_options(tagged, allow);
+      co_return;
+    }
   }
-  if (request.method == "OPTIONS") {
-    co_await answer_preflight(exchange, allowed_methods(*route));
-    co_return;
-  }
-  Status admitted = admit(request, *route);
+  // Who may not ask at all learns that before anything else.
+  Status admitted = admit(request, route ? route->key : KeyRule::needed);
   if (!admitted) {
-    co_await respond_error(exchange, std::move(admitted.error()), std::move(id));
-    co_return;
+    co_await respond_error(tagged, std::move(admitted.error()));
+  } else if (!route) {
+    co_await respond_error(tagged, std::move(route.error()));
+  } else if (request.method == route->method ||
+             (request.method == "HEAD" && route->method == "GET")) {
+    co_await answer(tagged, *route, std::move(id));
+  } else {
+    co_await refuse_method(tagged, allowed_methods(*route));
   }
-  const bool fits =
-      request.method == route->method || (request.method == "HEAD" && route->method == "GET");
-  if (!fits) {
-    Error error{
-        ErrorCode::method_not_allowed,
-        fmt::format("{} is asked with {}", printable(request.path), allowed_methods(*route)),
-        Origin::client};
-    http::ResponseHead head = error_head(error);
-    head.headers.add("Allow", std::string(allowed_methods(*route)));
-    head.headers.add("X-Request-Id", id);
-    const std::string body = openai_error_body(error);
-    co_await exchange.respond(std::move(head), body);
-    co_return;
-  }
-  co_await answer(exchange, *route, std::move(id));
 }
 
-Status Gateway::admit(const http::Request& request, const FoundRoute& route) const {
+Status Gateway::admit(const http::Request& request, KeyRule key) const {
   Status host = access_.check_host(request);
   if (!host) return host;
-  if (route.key == KeyRule::open) return {};
+  if (key == KeyRule::open) return {};
   return access_.check_key(request);
 }
 
@@ -102,64 +105,63 @@ async::awaitable<void> Gateway::answer(http::Exchange& exchange, const FoundRout
                                        std::string id) {
   switch (route.id) {
     case RouteId::root: {
-      http::ResponseHead head = head_of(kPlain, id);
+      http::ResponseHead head = head_of(kPlain);
       co_await exchange.respond(std::move(head), "werk is running\n");
       break;
     }
     case RouteId::health:
     case RouteId::livez: {
-      http::ResponseHead head = head_of(kJson, id);
+      http::ResponseHead head = head_of(kJson);
       co_await exchange.respond(std::move(head), "{\"status\":\"ok\"}");
       break;
     }
-    case RouteId::readyz: co_await answer_ready(exchange, std::move(id)); break;
-    case RouteId::models: co_await answer_models(exchange, std::move(id)); break;
-    case RouteId::model: co_await answer_model(exchange, route.model_id, std::move(id)); break;
+    case RouteId::readyz: co_await answer_ready(exchange); break;
+    case RouteId::models: co_await answer_models(exchange); break;
+    case RouteId::model: co_await answer_model(exchange, route.model_id); break;
     case RouteId::chat_completions: co_await answer_chat(exchange, std::move(id)); break;
     case RouteId::observability: {
       const std::string page = observability_page(
           settings_.node, draining_, parts_.cache.snapshot(), counters_, parts_.cache.waiting());
-      http::ResponseHead head = head_of(kJson, id);
+      http::ResponseHead head = head_of(kJson);
       co_await exchange.respond(std::move(head), page);
       break;
     }
   }
 }
 
-async::awaitable<void> Gateway::answer_ready(http::Exchange& exchange, std::string id) {
+async::awaitable<void> Gateway::answer_ready(http::Exchange& exchange) {
   Error error;
   if (draining_ == Draining::yes) {
     error = draining_error();
   } else if (!not_ready_.empty()) {
     error = Error{ErrorCode::start_failed, not_ready_};
   } else {
-    http::ResponseHead head = head_of(kJson, id);
+    http::ResponseHead head = head_of(kJson);
     co_await exchange.respond(std::move(head), "{\"status\":\"ready\"}");
     co_return;
   }
-  co_await respond_error(exchange, std::move(error), std::move(id));
+  co_await respond_error(exchange, std::move(error));
 }
 
-async::awaitable<void> Gateway::answer_models(http::Exchange& exchange, std::string id) {
+async::awaitable<void> Gateway::answer_models(http::Exchange& exchange) {
   const auto catalogue = co_await parts_.models.current();
   const std::string page = models_page(*catalogue);
-  http::ResponseHead head = head_of(kJson, id);
+  http::ResponseHead head = head_of(kJson);
   co_await exchange.respond(std::move(head), page);
 }
 
-async::awaitable<void> Gateway::answer_model(http::Exchange& exchange, std::string name,
-                                             std::string id) {
+async::awaitable<void> Gateway::answer_model(http::Exchange& exchange, std::string name) {
   const auto catalogue = co_await parts_.models.current();
   const model::InstalledModel* model = catalogue->find(name);
   if (model == nullptr) {
     Result<routing::Route> refusal = parts_.router.route(*catalogue, name);
     Error error =
         refusal ? Error{ErrorCode::internal, "the model list changed; ask again"} : refusal.error();
-    co_await respond_error(exchange, std::move(error), std::move(id));
+    co_await respond_error(exchange, std::move(error));
     co_return;
   }
   const std::string page = model_page(*model, name);
-  http::ResponseHead head = head_of(kJson, id);
+  http::ResponseHead head = head_of(kJson);
   co_await exchange.respond(std::move(head), page);
 }
 
@@ -169,17 +171,34 @@ async::awaitable<void> Gateway::answer_chat(http::Exchange& exchange, std::strin
     Error error = draining_error();
     call.failed(error);
     call.status = row_of(error.code).status;
-    co_await respond_error(exchange, std::move(error), std::move(id));
+    co_await respond_error(exchange, std::move(error));
     co_return;
   }
   co_await chat_.handle(exchange, call);
 }
 
-async::awaitable<void> Gateway::answer_preflight(http::Exchange& exchange, std::string_view allow) {
+async::awaitable<void> Gateway::answer_options(http::Exchange& exchange, std::string_view allow) {
   http::ResponseHead head;
   head.status = 204;
   head.headers.add("Allow", std::string(allow));
+  const http::Request& request = exchange.request();
+  if (access_.page_origin(request)) {
+    head.headers.add("Access-Control-Allow-Methods", std::string(allow));
+    if (const auto asked = request.headers.find("Access-Control-Request-Headers"))
+      head.headers.add("Access-Control-Allow-Headers", std::string(*asked));
+    head.headers.add("Access-Control-Max-Age", "600");
+  }
   co_await exchange.respond(std::move(head), "");
+}
+
+async::awaitable<void> Gateway::refuse_method(http::Exchange& exchange, std::string_view allow) {
+  const Error error{ErrorCode::method_not_allowed,
+                    fmt::format("{} is asked with {}", printable(exchange.request().path), allow),
+                    Origin::client};
+  http::ResponseHead head = error_head(error);
+  head.headers.add("Allow", std::string(allow));
+  const std::string body = openai_error_body(error);
+  co_await exchange.respond(std::move(head), body);
 }
 
 }  // namespace werk::gateway

@@ -48,12 +48,13 @@ class Gateway final : public http::Handler {
 
  private:
   async::awaitable<void> answer(http::Exchange& exchange, const FoundRoute& route, std::string id);
-  async::awaitable<void> answer_ready(http::Exchange& exchange, std::string id);
-  async::awaitable<void> answer_models(http::Exchange& exchange, std::string id);
-  async::awaitable<void> answer_model(http::Exchange& exchange, std::string name, std::string id);
+  async::awaitable<void> answer_ready(http::Exchange& exchange);
+  async::awaitable<void> answer_models(http::Exchange& exchange);
+  async::awaitable<void> answer_model(http::Exchange& exchange, std::string name);
   async::awaitable<void> answer_chat(http::Exchange& exchange, std::string id);
-  async::awaitable<void> answer_preflight(http::Exchange& exchange, std::string_view allow);
-  Status admit(const http::Request& request, const FoundRoute& route) const;
+  async::awaitable<void> answer_options(http::Exchange& exchange, std::string_view allow);
+  async::awaitable<void> refuse_method(http::Exchange& exchange, std::string_view allow);
+  Status admit(const http::Request& request, KeyRule key) const;
 
   GatewaySettings settings_;
   GatewayParts parts_;

@@ -70,6 +70,18 @@ http::ResponseHead event_stream_head() {
   return head;
 }
 
+// Nothing of the client's own head goes on to the engine, its key least of all.
+http::ClientRequest engine_request(const engine::HttpTarget& target, std::string_view body) {
+  http::ClientRequest request;
+  request.method = "POST";
+  request.target = target.path;
+  request.headers.add("Content-Type", "application/json");
+  request.headers.add("Accept", "text/event-stream");
+  if (!target.authorization.empty()) request.headers.add("Authorization", target.authorization);
+  request.body = body;
+  return request;
+}
+
 }  // namespace
 
 // What one request needs from its arrival to its end.
@@ -124,7 +136,6 @@ class OpenAiChat::Relay {
       const std::string whole = fold_.finish();
       http::ResponseHead head;
       head.headers.add("Content-Type", "application/json");
-      head.headers.add("X-Request-Id", call_.id());
       call_.first_byte();
       co_return co_await exchange_.respond(std::move(head), whole);
     }
@@ -178,7 +189,6 @@ class OpenAiChat::Relay {
     } else {
       call_.first_byte();
       http::ResponseHead head = event_stream_head();
-      head.headers.add("X-Request-Id", call_.id());
       written = co_await exchange_.start(std::move(head), out_);
     }
     out_.clear();
@@ -296,17 +306,8 @@ async::awaitable<Status> OpenAiChat::talk(http::Exchange& exchange, Call& call, 
   EngineEdits edits;
   edits.engine_model = target->model_name;
   const std::string body = rewrite_chat_request(job.body, job.view, edits);
-  http::ClientRequest request;
-  request.method = "POST";
-  request.target = target->path;
-  request.headers.add("Content-Type", "application/json");
-  request.headers.add("Accept", "text/event-stream");
-  if (!target->authorization.empty()) request.headers.add("Authorization", target->authorization);
-  request.body = body;
-  http::Address address;
-  address.unix_path = target->unix_path;
-  address.host = target->host;
-  address.port = target->port;
+  http::ClientRequest request = engine_request(*target, body);
+  http::Address address{target->unix_path, target->host, target->port};
 
   // Until the engine has said that it is finished its slot may still work for this call.
   admission.permit.quarantine();
@@ -342,7 +343,9 @@ async::awaitable<Status> OpenAiChat::talk(http::Exchange& exchange, Call& call, 
       co_return fail(gave_up(piece.error()));
     }
     if (piece->empty()) break;
+    silence.pause();
     Status relayed = co_await relay.piece(*piece);
+    silence.life();
     if (!relayed) {
       note_tokens(call, relay.facts());
       co_return relayed;
@@ -385,7 +388,6 @@ async::awaitable<void> OpenAiChat::refuse(http::Exchange& exchange, Call& call, 
   }
   http::ResponseHead head = error_head(error);
   call.status = head.status;
-  head.headers.add("X-Request-Id", call.id());
   const std::string body = openai_error_body(error);
   co_await exchange.respond(std::move(head), body);
 }

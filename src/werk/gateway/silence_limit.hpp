@@ -1,6 +1,7 @@
 // SilenceLimit: gives up on an engine that says nothing for too long. Cheap to feed: life() only
-// notes the time, one timer looks at it. Its token stops when the limit has passed or the outer
-// token stops. Loop thread only.
+// notes the time, one timer looks at it. While it is paused no time counts: a client that takes
+// nothing is not the engine's silence. Its token stops when the limit has passed or the outer token
+// stops. Owned by one call, loop thread only.
 #pragma once
 
 #include "werk/async/clock.hpp"
@@ -19,13 +20,20 @@ class SilenceLimit {
   SilenceLimit(const SilenceLimit&) = delete;
   SilenceLimit& operator=(const SilenceLimit&) = delete;
 
-  void life() { last_life_ = clock_.now(); }
+  // A sign of life; the limit counts anew from now.
+  void life() {
+    last_life_ = clock_.now();
+    paused_ = false;
+  }
+  // Until the next life().
+  void pause() { paused_ = true; }
   std::stop_token token() const { return source_.get_token(); }
   bool expired() const { return expired_; }
 
  private:
   void look_at(async::TimePoint due) {
     timer_ = clock_.call_at(due, [this] {
+      if (paused_) last_life_ = clock_.now();
       const async::TimePoint end = last_life_ + limit_;
       if (clock_.now() < end) return look_at(end);
       if (source_.stop_requested()) return;
@@ -38,6 +46,7 @@ class SilenceLimit {
   async::Duration limit_;
   async::TimePoint last_life_;
   std::stop_source source_;
+  bool paused_ = false;
   bool expired_ = false;
   std::stop_callback<std::function<void()>> outer_;
   std::unique_ptr<async::Timer> timer_;
