@@ -1,0 +1,73 @@
+// An .exchange file as data: the sentence that holds, the node it is about, and steps in order. The
+// format is described in README.md. Pure; a file that breaks the format is told with the line.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "werk/base/result.hpp"
+
+namespace werk::test {
+
+enum class StartRule : std::uint8_t {
+  works,
+  fails,     // the engine ends while it starts; a later try might succeed
+  unusable,  // the engine can never load this model
+  rejected,  // already the plan says that it can't
+};
+
+struct ModelLine {
+  std::string id;
+  std::vector<std::string> aliases;
+  bool tools = true;
+  bool images = false;
+  StartRule start = StartRule::works;
+};
+
+struct NodeLines {
+  std::optional<std::string> default_model;
+  std::vector<std::string> keys;
+  std::vector<std::string> allowed_hosts;
+  std::optional<std::uint64_t> body_bytes_max;
+  std::optional<std::uint64_t> buffered_bytes_max;
+  std::optional<std::chrono::seconds> engine_silence;
+  std::size_t waiting_max = 1024;
+  std::size_t resident_max = 0;
+  std::size_t slots = 4;
+};
+
+// One `--- TITLE` and the lines below it, up to the next.
+struct Section {
+  std::string title;
+  std::string text;  // without the line feed before the next title
+  std::size_t line = 0;
+
+  bool is(std::string_view prefix) const { return title.starts_with(prefix); }
+  // What follows the prefix in the title, trimmed.
+  std::string_view after(std::string_view prefix) const;
+};
+
+struct ExchangeFile {
+  std::string sentence;
+  NodeLines node;
+  std::vector<ModelLine> models;
+  std::vector<Section> steps;
+};
+
+Result<ExchangeFile> read_exchange(std::string_view text);
+
+// Every .exchange file below the folder, as paths relative to it, sorted.
+std::vector<std::string> exchange_files(const std::filesystem::path& folder);
+
+// <repeat N TEXT> and <byte HH> become the bytes they stand for.
+std::string expanded(std::string_view text);
+
+// The text's lines, without a last empty one.
+std::vector<std::string_view> lines_of(std::string_view text);
+
+}  // namespace werk::test

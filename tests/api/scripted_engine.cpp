@@ -1,0 +1,91 @@
+#include "tests/api/scripted_engine.hpp"
+
+#include <algorithm>
+
+#include "tests/api/chunk_words.hpp"
+
+namespace werk::test {
+
+class ScriptedEngine::LiveRuntime final : public engine::Runtime {
+ public:
+  LiveRuntime(ScriptedEngine& engine, engine::RuntimeFacts facts)
+      : engine_(engine), facts_(std::move(facts)), exited_(engine.executor_) {
+    engine_.live_.push_back(this);
+  }
+  ~LiveRuntime() override { std::erase(engine_.live_, this); }
+
+  const engine::RuntimeFacts& facts() const override { return facts_; }
+  std::optional<engine::HttpTarget> passthrough(engine::Dialect) const override {
+    engine::HttpTarget target;
+    target.unix_path = engine_.socket_;
+    target.path = "/v1/chat/completions";
+    target.authorization = "Bearer the-engines-own-key";
+    target.model_name = kEngineModel;
+    return target;
+  }
+  async::Event& exited() override { return exited_; }
+  std::string exit_reason() const override { return "killed by signal 11"; }
+  async::awaitable<Result<std::size_t>> busy_slots(std::stop_token) override {
+    co_return std::size_t{0};
+  }
+  async::awaitable<void> stop(async::Duration) override {
+    exited_.set();
+    co_return;
+  }
+
+ private:
+  ScriptedEngine& engine_;
+  engine::RuntimeFacts facts_;
+  async::Event exited_;
+};
+
+ScriptedEngine::ScriptedEngine(async::Executor executor, std::string socket,
+                               const std::vector<ModelLine>& models, std::size_t slots)
+    : executor_(std::move(executor)), socket_(std::move(socket)), models_(models), slots_(slots) {
+  info_.name = "scripted";
+  info_.pool = "scripted";
+  info_.formats = {"gguf"};
+}
+
+const ModelLine& ScriptedEngine::line_of(const std::string& id) const {
+  return *std::ranges::find(models_, id, &ModelLine::id);
+}
+
+Result<engine::StartPlan> ScriptedEngine::plan(const model::Manifest& manifest,
+                                               const std::filesystem::path& folder) const {
+  if (line_of(manifest.id).start == StartRule::rejected) {
+    return fail(ErrorCode::model_unusable,
+                "--ctx-size 65536 is more than the 4096 the model was trained with");
+  }
+  engine::StartPlan plan;
+  plan.key = {info_.name, model::identity_of(manifest), "0"};
+  plan.manifest = manifest;
+  plan.model_folder = folder;
+  plan.slots = slots_;
+  return plan;
+}
+
+async::awaitable<Result<std::unique_ptr<engine::Runtime>>> ScriptedEngine::start(
+    engine::StartPlan plan, engine::StartObserver&, std::stop_token) {
+  const ModelLine& line = line_of(plan.manifest.id);
+  if (line.start == StartRule::fails) {
+    co_return fail(ErrorCode::start_failed, Origin::engine,
+                   "the engine ended with status 1 while it started");
+  }
+  if (line.start == StartRule::unusable) {
+    co_return fail(ErrorCode::model_unusable, Origin::engine, "unknown model architecture: 'quux'");
+  }
+  engine::RuntimeFacts facts;
+  facts.slots = slots_;
+  facts.context_tokens_per_slot = 4096;
+  facts.pid = 4242;
+  facts.supports_tools = line.tools;
+  facts.supports_images = line.images;
+  co_return std::make_unique<LiveRuntime>(*this, std::move(facts));
+}
+
+void ScriptedEngine::die() {
+  for (LiveRuntime* runtime : live_) runtime->exited().set();
+}
+
+}  // namespace werk::test
