@@ -94,15 +94,18 @@ async::awaitable<Result<std::string_view>> ClientConnection::read_some(std::stop
   const std::stop_callback on_stop(stop, close_now);
   for (;;) {
     if (stop.stop_requested()) co_return fail(stopped());
-    if (parser_.body_done()) co_return std::string_view();
-    const BodyStep step = parser_.body(stream_->unread());
-    stream_->consume(step.used);
-    if (step.state == Parse::failed) {
+    if (body_malformed_) {
       stream_->close();
       co_return fail(ErrorCode::engine_failed, Origin::engine,
                      fmt::format("the engine's answer is malformed: {}", parser_.failure()));
     }
+    if (parser_.body_done()) co_return std::string_view();
+    const BodyStep step = parser_.body(stream_->unread());
+    stream_->consume(step.used);
+    body_malformed_ = step.state == Parse::failed;
+    // What came before the fault still counts.
     if (!step.piece.empty()) co_return step.piece;
+    if (body_malformed_) continue;
     if (step.used > 0) continue;
     if (stream_->end() == StreamEnd::eof && stream_->unread().empty() && parser_.end_of_stream())
       continue;

@@ -31,7 +31,7 @@ class ClientConnection {
   // Sends the request and reads the head of its answer.
   async::awaitable<Outcome> ask(const ClientRequest& request, ResponseHead& head,
                                 Persistence persistence, std::stop_token stop);
-  // The next piece of the body, as Response::read_some().
+  // The next piece of the body, as Response::read_some(). What came before a fault is given first.
   async::awaitable<Result<std::string_view>> read_some(std::stop_token stop);
 
   // The answer has been read to its end and the connection can carry another request.
@@ -53,6 +53,7 @@ class ClientConnection {
   unsigned uses_ = 0;
   bool sent_whole_ = false;
   bool head_in_ = false;
+  bool body_malformed_ = false;
 };
 
 async::awaitable<Result<std::unique_ptr<Stream>>> connect_to(const async::Executor& executor,

@@ -4,6 +4,7 @@
 
 #include "tests/support/loop_fixture.hpp"
 #include "tests/support/manual_clock.hpp"
+#include "tests/support/raw_client.hpp"
 #include "tests/support/scripted_server.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -49,6 +50,10 @@ class ClientTest : public test::LoopFixture {
     } else {
       outcomes_.push_back(std::string(name_of(whole.error().code)) + ": " + whole.error().message);
     }
+  }
+  async::awaitable<void> fetch_with(Client& client) {
+    const auto whole = co_await client.fetch(address_, post("{}"), 1 << 20, std::stop_token());
+    EXPECT_TRUE(whole);
   }
   async::awaitable<void> send_into(ClientRequest request, std::stop_token stop) {
     auto sent = co_await client_.send(address_, std::move(request), stop);
@@ -176,6 +181,20 @@ TEST_F(ClientTest, AStreamIsReadAsItComes) {
   EXPECT_EQ(rest, "twothree");
   response_.reset();
   EXPECT_EQ(client_.idle_connections(), 1u);
+}
+
+TEST_F(ClientTest, WhatCameBeforeAFaultOfTheFramingIsStillRead) {
+  // In one piece, as a busy node reads it.
+  engine_.reply(Reply()
+                    .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                          "3\r\none\r\n3\r\ntwo\r\nno chunk at all\r\n")
+                    .end(Reply::End::hang));
+  EXPECT_EQ(send(), "200");
+  EXPECT_EQ(read(), "piece onetwo");
+  EXPECT_EQ(read(), "engine_failed");
+  EXPECT_EQ(read(), "engine_failed");
+  response_.reset();
+  EXPECT_EQ(client_.idle_connections(), 0u);
 }
 
 TEST_F(ClientTest, ADroppedResponseClosesTheEnginesConnection) {
@@ -319,6 +338,47 @@ TEST_F(ClientTest, AResponseMayOutliveItsClient) {
   EXPECT_EQ(read(), "piece fine");
   client.reset();
   EXPECT_EQ(read(), "piece ");
+}
+
+TEST_F(ClientTest, AConnectionIsRetiredBeforeTheEngineRetiresIt) {
+  ClientProfile profile;
+  profile.uses_max = 2;
+  Client client(executor(), clock_, profile);
+  engine_.reply_always(Reply::whole(200, "text/plain", "fine"));
+  for (int call = 0; call < 5; ++call) run(fetch_with(client));
+  EXPECT_EQ(engine_.connections_accepted(), 3u);
+}
+
+TEST_F(ClientTest, WithoutReuseTheEngineIsToldToClose) {
+  ClientProfile profile;
+  profile.reuse = false;
+  Client client(executor(), clock_, profile);
+  engine_.reply_always(Reply::whole(200, "text/plain", "fine"));
+  run(fetch_with(client));
+  run(fetch_with(client));
+  EXPECT_EQ(engine_.connections_accepted(), 2u);
+  EXPECT_NE(engine_.requests()[0].head.find("Connection: close\r\n"), std::string::npos);
+}
+
+TEST_F(ClientTest, AnEngineThatAcceptsNobodyIsATimeout) {
+  address_.unix_path = (folder_.path() / "full").string();
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un place{};
+  place.sun_family = AF_UNIX;
+  address_.unix_path.copy(place.sun_path, sizeof place.sun_path - 1);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&place), sizeof place), 0);
+  ASSERT_EQ(::listen(listener, 0), 0);
+  const test::RawClient filler(executor(), address_.unix_path);
+  start(fetch_into(post("{}"), {}));
+  poll();
+  EXPECT_TRUE(outcomes_.empty());
+  for (int step = 0; step < 700 && outcomes_.empty(); ++step) {
+    clock_.advance(5ms);
+    poll();
+  }
+  ASSERT_EQ(outcomes_.size(), 1u);
+  EXPECT_TRUE(outcomes_[0].starts_with("engine_timeout")) << outcomes_[0];
+  ::close(listener);
 }
 
 TEST_F(ClientTest, ASlowReaderHoldsTheEngineBack) {

@@ -260,6 +260,9 @@ TEST_F(ServerLimitsTest, ManyConnectionsAreServedAtOnce) {
 }
 
 TEST_F(ServerLimitsTest, RunningOutOfDescriptorsPausesAcceptingInsteadOfSpinning) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer itself opens descriptors to look at objects";
+#endif
   const auto client = connect();
   client->send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   rlimit before{};
@@ -268,8 +271,8 @@ TEST_F(ServerLimitsTest, RunningOutOfDescriptorsPausesAcceptingInsteadOfSpinning
   none.rlim_cur = 0;
   ::setrlimit(RLIMIT_NOFILE, &none);
   poll();  // would not return if it spun
-  EXPECT_EQ(server_->connections(), 0u);
   ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(server_->connections(), 0u);
   clock_.advance(100ms);
   wait_for(*client, "hello");
 }
