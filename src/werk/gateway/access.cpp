@@ -39,12 +39,24 @@ Status Access::check_host(const http::Request& request) const {
   if (!field && request.version == 10) return {};  // a browser always sends one
   const std::string_view sent = trim(field.value_or(""));
   const std::string_view name = without_port(sent);
-  if (is_served(name)) return {};
+  if (is_served(name)) return check_origin(request);
   const std::string_view host = name.empty() ? sent : name;
   return fail(ErrorCode::forbidden, Origin::client,
               fmt::format("the Host \"{}\" is not served without a key; start the node with "
                           "--allow-host {} or with a key",
                           printable(host.substr(0, 100)), printable(host.substr(0, 100))));
+}
+
+// A browser lets any page send a plain POST here; the page can't read the answer, but the work
+// would be done.
+Status Access::check_origin(const http::Request& request) const {
+  const std::string_view origin = request.headers.find("Origin").value_or("");
+  const bool is_page = origin.starts_with("http://") || origin.starts_with("https://");
+  if (request.method != "POST" || !is_page || page_origin(request)) return {};
+  return fail(ErrorCode::forbidden, Origin::client,
+              fmt::format("pages of {} may not call this node without a key; start it with "
+                          "--allow-host NAME or with a key",
+                          printable(origin.substr(0, 100))));
 }
 
 Status Access::check_key(const http::Request& request) const {

@@ -26,7 +26,7 @@ class Access {
  public:
   explicit Access(AccessSettings settings) : settings_(std::move(settings)) {}
 
-  // forbidden, or nothing.
+  // forbidden, or nothing: a Host that isn't served, or a call from a foreign web page.
   Status check_host(const http::Request& request) const;
   // unauthorized, or nothing. `Authorization: Bearer KEY` and `X-API-Key: KEY`.
   Status check_key(const http::Request& request) const;
@@ -35,6 +35,7 @@ class Access {
   std::optional<std::string_view> page_origin(const http::Request& request) const;
 
  private:
+  Status check_origin(const http::Request& request) const;
   bool is_known(std::string_view key) const;
   bool is_served(std::string_view host) const;
 

@@ -63,8 +63,8 @@ Gateway::Gateway(GatewaySettings settings, GatewayParts parts)
       parts_(parts),
       access_(settings_.access),
       budget_(settings_.buffered_bodies_bytes_max),
-      chat_(settings_.chat, parts.clock, parts.models, parts.router, parts.cache, parts.client,
-            budget_) {}
+      chat_(settings_.chat, CallParts{parts.clock, parts.models, parts.router, parts.cache,
+                                      parts.client, budget_}) {}
 
 async::awaitable<void> Gateway::handle(http::Exchange& exchange) {
   const http::Request& request = exchange.request();

@@ -1,0 +1,189 @@
+#include "werk/gateway/engine_call.hpp"
+
+#include <fmt/format.h>
+
+#include "werk/gateway/engine_error.hpp"
+
+namespace werk::gateway {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kEngineErrorBytesMax = 64 * 1024;
+constexpr auto kTrailerWait = 200ms;
+
+// Nothing of the client's own head goes on to the engine, its key least of all.
+http::ClientRequest engine_request(const engine::HttpTarget& target, std::string_view body) {
+  http::ClientRequest request;
+  request.method = "POST";
+  request.target = target.path;
+  request.headers.add("Content-Type", "application/json");
+  request.headers.add("Accept", "text/event-stream");
+  if (!target.authorization.empty()) request.headers.add("Authorization", target.authorization);
+  request.body = body;
+  return request;
+}
+
+}  // namespace
+
+async::awaitable<Result<std::string>> EngineCall::read_body(std::uint64_t bytes_max,
+                                                            BodyFeed feed) {
+  exchange_.limit_body(bytes_max);
+  std::string body;
+  if (const auto length = exchange_.request().content_length; length && *length <= bytes_max) {
+    body.reserve(std::min<std::uint64_t>(*length, std::uint64_t{1} << 20));
+  }
+  while (true) {
+    const Result<std::string_view> piece = co_await exchange_.read_body();
+    if (!piece) co_return fail(piece.error());
+    if (piece->empty()) break;
+    if (!hold_.add(piece->size())) {
+      Error full{ErrorCode::capacity,
+                 "the node holds as many request bodies as it may; try again shortly"};
+      full.retry_after = 2s;
+      co_return fail(std::move(full));
+    }
+    body += *piece;
+    Status fed = feed(*piece);
+    if (!fed) co_return pass_on(fed);
+  }
+  co_return body;
+}
+
+async::awaitable<Result<routing::Route>> EngineCall::find_route(std::string model) {
+  const std::shared_ptr<const routing::Catalogue> catalogue = co_await parts_.models.current();
+  co_return parts_.router.route(*catalogue, model);
+}
+
+async::awaitable<Result<runtime::Admission>> EngineCall::admit(const routing::Route& route,
+                                                               std::size_t weight) {
+  runtime::Ask ask;
+  ask.weight = weight;
+  ask.client = exchange_.request().peer;
+  Result<runtime::Admission> admission =
+      co_await parts_.cache.admit(*route.engine, route.plan, ask, exchange_.gone());
+  if (!admission) co_return pass_on(admission);
+  call_.load_time = admission->load_time;
+  call_.permit_time = admission->permit_time;
+  co_return admission;
+}
+
+async::awaitable<Status> EngineCall::run(runtime::Admission& admission,
+                                         const engine::HttpTarget& target, std::string_view body,
+                                         ChatStreamOptions options, AnswerWriter& writer) {
+  ChatStreamFilter filter(std::move(options));
+  Status talked = co_await talk(admission, target, body, filter, writer);
+  note_tokens(filter.facts());
+  if (talked || talked.error().origin != Origin::engine) co_return talked;
+  Error explained = co_await explain(std::move(talked.error()), admission);
+  co_return fail(std::move(explained));
+}
+
+async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
+                                          const engine::HttpTarget& target, std::string_view body,
+                                          ChatStreamFilter& filter, AnswerWriter& writer) {
+  http::ClientRequest request = engine_request(target, body);
+  http::Address address{target.unix_path, target.host, target.port};
+  // Until the engine has said that it is finished its slot may still work for this call.
+  admission.permit.quarantine();
+  SilenceLimit silence(parts_.clock, silence_, exchange_.gone());
+  auto response =
+      co_await parts_.client.send(std::move(address), std::move(request), silence.token());
+  if (!response) co_return fail(gave_up(response.error(), silence));
+  http::Response& engine = **response;
+  if (engine.status != 200) {
+    std::string text;
+    while (text.size() < kEngineErrorBytesMax) {
+      const Result<std::string_view> more = co_await engine.read_some(silence.token());
+      if (!more || more->empty()) break;
+      text += *more;
+    }
+    admission.permit.free();
+    co_return fail(engine_error_from(static_cast<unsigned>(engine.status), text));
+  }
+  Status relayed = co_await relay(engine, silence, filter, writer);
+  if (!relayed) co_return relayed;
+  if (filter.done()) admission.permit.free();
+  Status complete = filter.finish(writer.sink());
+  if (!complete) {
+    co_await writer.flush(filter.facts());
+    co_return complete;
+  }
+  Status ended = co_await writer.end(filter.facts());
+  if (!ended) co_return ended;
+  // The rest of the framing, so that the connection can be used again.
+  async::Deadline trailer(parts_.clock, kTrailerWait, exchange_.gone());
+  co_await engine.read_some(trailer.token());
+  co_return ended;
+}
+
+async::awaitable<Status> EngineCall::relay(http::Response& engine, SilenceLimit& silence,
+                                           ChatStreamFilter& filter, AnswerWriter& writer) {
+  while (!filter.done()) {
+    const Result<std::string_view> bytes = co_await engine.read_some(silence.token());
+    silence.life();
+    if (!bytes) co_return fail(gave_up(bytes.error(), silence));
+    if (bytes->empty()) break;
+    silence.pause();
+    Status relayed = co_await piece(*bytes, filter, writer);
+    silence.life();
+    if (!relayed) co_return relayed;
+  }
+  Result<std::optional<http::SseItem>> last = parser_.finish();
+  if (!last) co_return pass_on(last);
+  const bool is_event = *last && (*last)->kind == http::SseItem::Kind::event;
+  if (is_event) co_return filter.event((*last)->name, (*last)->data, writer.sink());
+  co_return Status();
+}
+
+async::awaitable<Status> EngineCall::piece(std::string_view bytes, ChatStreamFilter& filter,
+                                           AnswerWriter& writer) {
+  Status fed = feed(bytes, filter, writer);
+  // Tokens that came before a failure still reach the client.
+  Status written = co_await writer.flush(filter.facts());
+  if (!written) co_return written;
+  co_return fed;
+}
+
+Status EngineCall::feed(std::string_view bytes, ChatStreamFilter& filter, AnswerWriter& writer) {
+  parser_.feed(bytes);
+  while (true) {
+    Result<std::optional<http::SseItem>> item = parser_.next();
+    if (!item) return pass_on(item);
+    if (!*item) return {};
+    if ((*item)->kind == http::SseItem::Kind::comment) continue;
+    Status taken = filter.event((*item)->name, (*item)->data, writer.sink());
+    if (!taken) return taken;
+  }
+}
+
+Error EngineCall::gave_up(const Error& error, const SilenceLimit& silence) const {
+  if (!silence.expired()) return error;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(silence_).count();
+  return Error{ErrorCode::engine_timeout, fmt::format("the engine was silent for {} s", seconds),
+               Origin::engine};
+}
+
+async::awaitable<Error> EngineCall::explain(Error error, runtime::Admission& admission) {
+  const bool engine_fault =
+      error.code == ErrorCode::engine_failed || error.code == ErrorCode::engine_timeout;
+  if (!engine_fault) co_return error;
+  const bool dead = co_await admission.lease.settle_death();
+  if (dead) error.message = "the engine died: " + admission.lease.runtime().exit_reason();
+  co_return error;
+}
+
+void EngineCall::note_tokens(const ChatStreamFacts& facts) {
+  if (facts.started) {
+    call_.prompt_tokens = facts.started->prompt_tokens;
+    call_.cached_tokens = facts.started->cached_tokens;
+  }
+  if (facts.usage) {
+    call_.prompt_tokens = facts.usage->prompt_tokens;
+    call_.cached_tokens = facts.usage->cached_tokens;
+    call_.completion_tokens = facts.usage->completion_tokens;
+  }
+}
+
+}  // namespace werk::gateway

@@ -1,0 +1,88 @@
+// EngineCall: what every generation request goes through, whatever its dialect: its body is read
+// under limits, its model routed, the right to run awaited, the engine's stream read, filtered and
+// handed to the dialect's AnswerWriter. One per request, on its coroutine's frame; loop thread
+// only. A client that leaves at any point ends it in the same turn: the engine's connection closes,
+// lease and permit go back with the scope.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "werk/gateway/body_budget.hpp"
+#include "werk/gateway/call.hpp"
+#include "werk/gateway/installed_models.hpp"
+#include "werk/gateway/openai_stream.hpp"
+#include "werk/gateway/silence_limit.hpp"
+#include "werk/http/client.hpp"
+#include "werk/http/exchange.hpp"
+#include "werk/http/sse.hpp"
+#include "werk/routing/router.hpp"
+#include "werk/runtime/runtime_cache.hpp"
+
+namespace werk::gateway {
+
+// What calls work with; all borrowed.
+struct CallParts {
+  async::Clock& clock;
+  InstalledModels& models;
+  const routing::Router& router;
+  runtime::RuntimeCache& cache;
+  http::Client& client;
+  BodyBudget& budget;
+};
+
+// A dialect's way of answering: chunks go into sink(), flush() writes on to the client what they
+// came to, end() completes the answer. Errors are not its business.
+class AnswerWriter {
+ public:
+  virtual ~AnswerWriter() = default;
+  virtual ChunkSink& sink() = 0;
+  // After each piece of the engine's stream.
+  virtual async::awaitable<Status> flush(const ChatStreamFacts& facts) = 0;
+  // The engine's stream has properly ended.
+  virtual async::awaitable<Status> end(const ChatStreamFacts& facts) = 0;
+};
+
+// Where a body goes as it arrives; fails as soon as it can't be right any more.
+using BodyFeed = std::function<Status(std::string_view piece)>;
+
+class EngineCall {
+ public:
+  EngineCall(const CallParts& parts, http::Exchange& exchange, Call& call, async::Duration silence)
+      : parts_(parts), exchange_(exchange), call_(call), hold_(parts.budget), silence_(silence) {}
+  EngineCall(const EngineCall&) = delete;
+  EngineCall& operator=(const EngineCall&) = delete;
+
+  async::awaitable<Result<std::string>> read_body(std::uint64_t bytes_max, BodyFeed feed);
+  async::awaitable<Result<routing::Route>> find_route(std::string model);
+  async::awaitable<Result<runtime::Admission>> admit(const routing::Route& route,
+                                                     std::size_t weight);
+  // Sends the body and carries the engine's stream to the writer. An engine's fault is explained by
+  // its death where it died.
+  async::awaitable<Status> run(runtime::Admission& admission, const engine::HttpTarget& target,
+                               std::string_view body, ChatStreamOptions options,
+                               AnswerWriter& writer);
+
+ private:
+  async::awaitable<Status> talk(runtime::Admission& admission, const engine::HttpTarget& target,
+                                std::string_view body, ChatStreamFilter& filter,
+                                AnswerWriter& writer);
+  async::awaitable<Status> relay(http::Response& engine, SilenceLimit& silence,
+                                 ChatStreamFilter& filter, AnswerWriter& writer);
+  async::awaitable<Status> piece(std::string_view bytes, ChatStreamFilter& filter,
+                                 AnswerWriter& writer);
+  Status feed(std::string_view bytes, ChatStreamFilter& filter, AnswerWriter& writer);
+  Error gave_up(const Error& error, const SilenceLimit& silence) const;
+  async::awaitable<Error> explain(Error error, runtime::Admission& admission);
+  void note_tokens(const ChatStreamFacts& facts);
+
+  const CallParts& parts_;
+  http::Exchange& exchange_;
+  Call& call_;
+  BodyHold hold_;
+  async::Duration silence_;
+  http::SseParser parser_;
+};
+
+}  // namespace werk::gateway
