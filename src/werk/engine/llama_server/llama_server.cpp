@@ -245,6 +245,8 @@ async::awaitable<Result<RuntimeFacts>> LlamaServerEngine::bring_up(Launched& lau
   log::error("{}: {}; the end of its output:\n{}", launched.plan.key.text(), facts.error().message,
              tail);
   facts.error().message = launched.masker.apply(facts.error().message);
+  // Whatever was wrong with its answers, it is a start that failed, and a later one may succeed.
+  facts.error().code = ErrorCode::start_failed;
   co_return facts;
 }
 
