@@ -174,6 +174,8 @@ int NodeProcess::wait_exit() {
   int status = 0;
   ::waitpid(pid_, &status, 0);
   exit_status_ = status_of(status);
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kWatchdogTime, [this] { return log_ended_; });
   return exit_status_;
 }
 

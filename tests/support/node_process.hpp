@@ -44,7 +44,7 @@ class NodeProcess {
   std::uint16_t port();
   pid_t pid() const { return pid_; }
   void signal(int number) const;
-  // Waits for its end: the exit status, or 128 + the signal that killed it.
+  // Waits for its end and that of its log: the exit status, or 128 + the signal that killed it.
   int wait_exit();
   // Waits for a line that holds the text, from the beginning of the log.
   std::string wait_for_line(std::string_view text);
