@@ -1,0 +1,48 @@
+// Renders a neutral request as the body of an OpenAI chat completion, for engines that speak that
+// dialect. Always streamed, with usage. What engines and templates can't take is decided by the
+// options, which come from the engine's profile. Equal requests and options give equal bytes, and a
+// conversation that grows keeps the bytes of its beginning. A pure function, any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "werk/chat/request.hpp"
+
+namespace werk::gateway {
+
+// What the assistant thought in earlier turns: `reasoning_content` of its messages, or left out
+// where the template has no place for it.
+enum class EarlierReasoning : std::uint8_t { leave_out, send };
+
+// Some templates accept a system message only at the beginning. Later ones are then told by the
+// user.
+enum class SystemPlace : std::uint8_t { anywhere, only_first };
+
+// llama-server reads `tool_choice` as a string and ignores the object that names a function; there
+// the one tool is sent alone and required.
+enum class NamedTool : std::uint8_t { as_object, as_only_tool };
+
+// How the engine is asked to say which stop sequence it met. vLLM tells unasked (`stop_reason`);
+// llama-server tells in `__verbose.stopping_word` of the last chunks if asked for it, and only that
+// if `response_fields` names nothing else (seen in its source, server-task.cpp).
+enum class StopReport : std::uint8_t { unasked, llama_verbose };
+
+struct OpenAiRenderOptions {
+  std::string engine_model;  // what the engine calls the model
+  EarlierReasoning earlier_reasoning = EarlierReasoning::leave_out;
+  SystemPlace system_place = SystemPlace::anywhere;
+  NamedTool named_tool = NamedTool::as_object;
+  StopReport stop_report = StopReport::unasked;
+  // The member that takes the budget of reasoning; llama-server: "reasoning_budget_tokens". Empty:
+  // the engine has none.
+  std::string reasoning_budget_member = {};
+  // Members to add where the request has none: name and JSON value.
+  std::vector<std::pair<std::string, std::string>> defaults = {};
+};
+
+std::string render_openai_chat(const chat::Request& request, const OpenAiRenderOptions& options);
+
+}  // namespace werk::gateway
