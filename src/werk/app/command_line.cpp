@@ -179,6 +179,11 @@ Parsed parse_command_line(int argc, const char* const* argv) {
     std::vector<std::string> extras = app.remaining(true);
     return unknown_word(app, extras.empty() ? std::string("word") : extras.front());
   } catch (const CLI::ParseError& error) {
+    // A mistyped command is left over, and a command seems to be missing.
+    const std::vector<std::string> extras = app.remaining(true);
+    const bool no_command =
+        error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+    if (no_command && !extras.empty()) return unknown_word(app, extras.front());
     std::ostringstream out;
     std::ostringstream err;
     const int status = app.exit(error, out, err);

@@ -1,6 +1,6 @@
 // Small questions about text that several modules ask: which known name is nearest to a mistyped
-// one, how a number of bytes reads, how a POSIX shell would split a line into words. Pure functions,
-// any thread.
+// one, how a number of bytes reads, how a POSIX shell would split a line into words. Pure
+// functions, any thread.
 #pragma once
 
 #include <cstdint>

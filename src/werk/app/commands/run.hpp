@@ -1,5 +1,5 @@
-// From a parsed command line to an exit status: reads the settings, finds the home and calls the
-// command.
+// From the command line to an exit status: reads the settings, finds the home and calls the
+// command. Everything a person is told about a failure goes to standard error. Main thread.
 #pragma once
 
 #include "werk/app/command_line.hpp"
