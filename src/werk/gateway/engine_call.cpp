@@ -52,8 +52,7 @@ async::awaitable<Result<std::string>> EngineCall::read_body(std::uint64_t bytes_
 }
 
 async::awaitable<Result<routing::Route>> EngineCall::find_route(std::string model) {
-  const std::shared_ptr<const routing::Catalogue> catalogue = co_await parts_.models.current();
-  co_return parts_.router.route(*catalogue, model);
+  co_return co_await parts_.models.route(parts_.router, std::move(model));
 }
 
 async::awaitable<Result<runtime::Admission>> EngineCall::admit(const routing::Route& route,

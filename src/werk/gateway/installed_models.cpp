@@ -28,6 +28,17 @@ async::awaitable<std::shared_ptr<const routing::Catalogue>> InstalledModels::cur
   co_return catalogue_;
 }
 
+async::awaitable<Result<routing::Route>> InstalledModels::route(const routing::Router& router,
+                                                                std::string name) {
+  const std::shared_ptr<const routing::Catalogue> catalogue = co_await current();
+  const auto known = routes_.find(name);
+  if (known != routes_.end()) co_return known->second;
+  Result<routing::Route> route = router.route(*catalogue, name);
+  // Another call may have read a newer snapshot while this one waited.
+  if (route && catalogue == catalogue_) routes_.emplace(std::move(name), *route);
+  co_return route;
+}
+
 async::awaitable<void> InstalledModels::read() {
   const model::Store& store = store_;
   const auto work = [&store] { return store.list(); };
@@ -40,6 +51,7 @@ async::awaitable<void> InstalledModels::read() {
     log::warn("model {} is unusable: {}", broken.id, broken.error.message);
   }
   catalogue_ = std::make_shared<routing::Catalogue>(std::move(listing->models));
+  routes_.clear();
 }
 
 }  // namespace werk::gateway

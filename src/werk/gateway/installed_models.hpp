@@ -4,11 +4,14 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "werk/async/offload.hpp"
 #include "werk/model/store.hpp"
 #include "werk/routing/catalogue.hpp"
+#include "werk/routing/router.hpp"
 
 namespace werk::gateway {
 
@@ -19,6 +22,9 @@ class InstalledModels {
 
   // A store that cannot be read yields the last snapshot; the fault is logged.
   async::awaitable<std::shared_ptr<const routing::Catalogue>> current();
+  // The way of a requested name in the newest snapshot, by the node's one router. It is worked out
+  // once per name and snapshot, since planning digests the whole launch line.
+  async::awaitable<Result<routing::Route>> route(const routing::Router& router, std::string name);
 
  private:
   async::awaitable<void> read();
@@ -29,6 +35,7 @@ class InstalledModels {
   // Shared with calls that route by a snapshot while a newer one replaces it.
   std::shared_ptr<const routing::Catalogue> catalogue_;
   std::filesystem::file_time_type read_at_{};
+  std::map<std::string, routing::Route> routes_;  // found in catalogue_ so far
 };
 
 }  // namespace werk::gateway

@@ -97,7 +97,10 @@ Status ChatStreamFilter::event(std::string_view name, std::string_view data, Chu
     return broken(
         fmt::format("the engine sent {} where a chunk was expected", name_of(scanner_.root())));
   }
-  if (text.find_first_of("\r\n") == std::string_view::npos) return chunk(text, sink);
+  // Two searches for one byte each are far cheaper than one for either.
+  const bool one_line_already =
+      text.find('\n') == std::string_view::npos && text.find('\r') == std::string_view::npos;
+  if (one_line_already) return chunk(text, sink);
   // Blanks between tokens; a line feed would break the client's framing.
   std::string one_line(text);
   std::ranges::replace(one_line, '\n', ' ');

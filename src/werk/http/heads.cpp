@@ -1,5 +1,6 @@
 #include "werk/http/heads.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "werk/base/text.hpp"
@@ -18,13 +19,12 @@ void append_number(std::string& out, std::uint64_t number) {
 
 // A name or a value may end neither its line nor the text.
 void append_safe(std::string& out, std::string_view text) {
-  constexpr std::string_view kUnsafe("\r\n\0", 3);
-  if (text.find_first_of(kUnsafe) == std::string_view::npos) {
-    out.append(text);
-    return;
-  }
-  for (const char letter : text)
-    out.push_back(kUnsafe.find(letter) == std::string_view::npos ? letter : ' ');
+  const auto is_unsafe = [](char letter) {
+    return letter == '\r' || letter == '\n' || letter == '\0';
+  };
+  const std::size_t begin = out.size();
+  out.append(text);
+  std::replace_if(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(), is_unsafe, ' ');
 }
 
 void append_field(std::string& out, std::string_view name, std::string_view value) {

@@ -205,7 +205,10 @@ Result<std::optional<SseItem>> SseParser::finish() {
 
 void append_sse_data(std::string& out, std::string_view data) {
   for (;;) {
-    const std::size_t end = data.find_first_of("\r\n");
+    const auto* const stop =
+        std::ranges::find_if(data, [](char letter) { return letter == '\r' || letter == '\n'; });
+    const std::size_t end =
+        stop == data.end() ? std::string_view::npos : static_cast<std::size_t>(stop - data.begin());
     out += "data: ";
     out.append(data.substr(0, end));
     out.push_back('\n');
