@@ -48,7 +48,7 @@ void measure(const Setting& setting, const Node& node, const EngineHandle& engin
   Load direct(plan_for(engine.endpoint(), engine.alias, engine.key, callers));
   Load through(plan_for(node.endpoint(), setting.model, "", callers));
   // About as many tokens at every level, so that a slice is long beside its ragged end.
-  const std::uint64_t each = std::max<std::uint64_t>((setting.quick ? 2 : 6) / callers, 1);
+  const std::uint64_t each = std::max<std::uint64_t>((setting.quick ? 2 : 4) / callers, 1);
   const auto rate = [each, callers](Load& load) {
     const LoadResult result = load.run_times(each);
     if (result.failures > 0) throw std::runtime_error("an answer failed: " + result.first_failure);
