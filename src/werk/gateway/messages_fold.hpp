@@ -12,8 +12,8 @@
 namespace werk::gateway {
 
 struct MessagesFoldOptions {
-  std::string message_id;    // "msg_..."
-  std::string client_model;  // as the client wrote it, decoded
+  std::string message_id = {};    // "msg_..."
+  std::string client_model = {};  // as the client wrote it, decoded
   std::size_t bytes_max = std::size_t{64} << 20;
   MessageBlocksOptions blocks = {};
 };

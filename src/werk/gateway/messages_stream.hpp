@@ -41,9 +41,9 @@ class MessageEventWriter final : public BlockSink {
 };
 
 struct MessagesStreamOptions {
-  std::string message_id;    // "msg_..."
-  std::string client_model;  // as the client wrote it, decoded
-  std::string request_id;    // for the error event
+  std::string message_id = {};    // "msg_..."
+  std::string client_model = {};  // as the client wrote it, decoded
+  std::string request_id = {};    // for the error event
   MessageBlocksOptions blocks = {};
 };
 

@@ -31,7 +31,7 @@ enum class NamedTool : std::uint8_t { as_object, as_only_tool };
 enum class StopReport : std::uint8_t { unasked, llama_verbose };
 
 struct OpenAiRenderOptions {
-  std::string engine_model;  // what the engine calls the model
+  std::string engine_model = {};  // what the engine calls the model
   EarlierReasoning earlier_reasoning = EarlierReasoning::leave_out;
   SystemPlace system_place = SystemPlace::anywhere;
   NamedTool named_tool = NamedTool::as_object;
