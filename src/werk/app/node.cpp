@@ -61,6 +61,7 @@ gateway::GatewaySettings gateway_settings(const Settings& settings) {
   gateway.access.allowed_hosts = settings.allowed_hosts;
   gateway.chat.body_bytes_max = settings.body_bytes_max;
   gateway.chat.default_model = settings.model;
+  gateway.prompt_edits = settings.prompt_edits;
   gateway.node = {version(), ::getpid(), std::chrono::system_clock::now()};
   return gateway;
 }
@@ -111,7 +112,7 @@ class Node {
   async::awaitable<Status> start() {
     Status prepared = co_await engines_.prepare(stop_.get_token());
     if (!prepared) co_return prepared;
-    router_.emplace(engines_.in_order());
+    router_.emplace(engines_.in_order(), settings_.aliases);
     std::optional<routing::Route> default_route;
     if (settings_.model) {
       const auto catalogue = co_await models_.current();

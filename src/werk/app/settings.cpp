@@ -182,6 +182,28 @@ Status allow_host(Settings& settings, const std::string& value) {
   return {};
 }
 
+Status add_alias(Settings& settings, const std::string& value) {
+  const std::size_t equals = value.find('=');
+  const bool sound = equals != std::string::npos && equals > 0 && equals + 1 < value.size() &&
+                     std::ranges::count(value.substr(0, equals), '*') <= 1;
+  if (!sound) {
+    return fail(ErrorCode::invalid_request,
+                fmt::format("takes NAME=MODEL, where NAME may hold one star, not \"{}\"", value));
+  }
+  settings.aliases.push_back({value.substr(0, equals), value.substr(equals + 1)});
+  return {};
+}
+
+Status set_prompt_edits(Settings& settings, const std::string& value) {
+  static const std::vector<std::string> kModes = {"on", "off"};
+  Status known = read_choice(value, kModes);
+  if (known) {
+    settings.prompt_edits =
+        value == "on" ? gateway::PromptEdits::apply : gateway::PromptEdits::none;
+  }
+  return known;
+}
+
 Status set_body_limit(Settings& settings, const std::string& value) {
   constexpr std::uint64_t kLeast = 1024;
   constexpr std::uint64_t kMost = std::uint64_t{512} << 20;
@@ -247,6 +269,12 @@ const Option kOptions[] = {
     {"--allow-host", "", "NAME",
      "a further Host name that is served without a key; may be given several times",
      Shape::repeated, allow_host},
+    {"--alias", "", "NAME=MODEL",
+     "a name that reaches an installed model, as 'claude-*=smollm2'; may be given several times",
+     Shape::repeated, add_alias},
+    {"--prompt-edits", "WERK_PROMPT_EDITS", "MODE",
+     "on or off: take out of a Messages prompt what only breaks the sharing of prefixes (on)",
+     kValue, set_prompt_edits},
     {"", "WERK_API_BODY_LIMIT_BYTES", "N", "largest request body (134217728)", kVariable,
      set_body_limit},
     {"--max-resident", "", "N", "llama-servers at a time (0: no limit)", kValue, set_max_resident},

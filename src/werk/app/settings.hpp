@@ -17,6 +17,8 @@
 #include "werk/base/log.hpp"
 #include "werk/base/result.hpp"
 #include "werk/engine/llama_server/options.hpp"
+#include "werk/gateway/messages_request.hpp"
+#include "werk/routing/router.hpp"
 
 namespace werk::app {
 
@@ -33,6 +35,8 @@ struct Settings {
   std::vector<std::string> keys;
   Permission unauthenticated = Permission::no;
   std::vector<std::string> allowed_hosts;
+  std::vector<routing::AliasRule> aliases;
+  gateway::PromptEdits prompt_edits = gateway::PromptEdits::apply;
   std::uint64_t body_bytes_max = std::uint64_t{128} << 20;
   std::size_t max_resident = 0;
   std::optional<std::chrono::milliseconds> capacity_wait;

@@ -80,6 +80,15 @@ TEST(Settings, EveryOptionWithAVariableIsReadFromIt) {
   EXPECT_EQ(settings->body_bytes_max, 2048u);
 }
 
+TEST(Settings, AnAliasIsANameAndAModel) {
+  const auto settings = read({{"--alias", "claude-*=a/b"}, {"--alias", "gpt-4=c"}});
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->aliases.at(0).pattern, "claude-*");
+  EXPECT_EQ(settings->aliases.at(0).model, "a/b");
+  for (const char* bad : {"claude", "=x", "x=", "a*b*=c"})
+    EXPECT_FALSE(read({{"--alias", bad}})) << bad;
+}
+
 TEST(Settings, AnEmptyKeyIsAnErrorAndNotAnOpenNode) {
   EXPECT_FALSE(read({}, {{"WERK_API_KEY", ""}}));
 }

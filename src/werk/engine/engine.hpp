@@ -76,6 +76,15 @@ struct RuntimeFacts {
   std::optional<int> pid;      // of an owned process
   bool supports_tools = true;  // by the chat template
   bool supports_images = false;
+  bool keeps_reasoning = false;  // of earlier turns, by the chat template
+};
+
+// How an engine takes what OpenAI's dialect leaves open.
+struct ChatProfile {
+  bool names_tools_as_objects = true;    // tool_choice may be {"type":"function",...}
+  bool tells_stop_when_verbose = false;  // llama-server's __verbose.stopping_word
+  bool keeps_earlier_reasoning = false;  // the template has a place for it
+  std::string reasoning_budget_member;   // that takes the budget; empty: none
 };
 
 // Where and how to send a call in a dialect that the engine speaks itself.
@@ -85,7 +94,9 @@ struct HttpTarget {
   std::uint16_t port = 0;
   std::string path;           // "/v1/chat/completions"
   std::string authorization;  // whole header value, or empty
-  std::string model_name;     // what `model` must be on the wire
+  std::string count_path;     // where the same body is counted and not run; empty: nowhere
+  ChatProfile profile;
+  std::string model_name;  // what `model` must be on the wire
 };
 
 // A sign of life during a start. A start without one for the start time-out is given up.

@@ -27,6 +27,29 @@ http::ClientRequest engine_request(const engine::HttpTarget& target, std::string
 
 }  // namespace
 
+async::awaitable<void> refuse_call(http::Exchange& exchange, Call& call, Error error,
+                                   const ErrorSpeech& speech) {
+  call.failed(error);
+  const bool nobody_listens =
+      error.code == ErrorCode::cancelled || exchange.gone().stop_requested();
+  if (nobody_listens) {
+    call.status = 499;
+    call.cancelled();
+    if (exchange.started()) exchange.break_off();
+    co_return;
+  }
+  if (exchange.started()) {
+    const std::string event = speech.event(error, call.id());
+    co_await exchange.write(event);
+    exchange.break_off();
+    co_return;
+  }
+  http::ResponseHead head = error_head(error);
+  call.status = head.status;
+  const std::string body = speech.body(error, call.id());
+  co_await exchange.respond(std::move(head), body);
+}
+
 async::awaitable<Result<std::string>> EngineCall::read_body(std::uint64_t bytes_max,
                                                             BodyFeed feed) {
   exchange_.limit_body(bytes_max);
@@ -70,8 +93,7 @@ async::awaitable<Result<runtime::Admission>> EngineCall::admit(const routing::Ro
 
 async::awaitable<Status> EngineCall::run(runtime::Admission& admission,
                                          const engine::HttpTarget& target, std::string_view body,
-                                         ChatStreamOptions options, AnswerWriter& writer) {
-  ChatStreamFilter filter(std::move(options));
+                                         ChatStreamFilter& filter, AnswerWriter& writer) {
   Status talked = co_await talk(admission, target, body, filter, writer);
   note_tokens(filter.facts());
   if (talked || talked.error().origin != Origin::engine) co_return talked;

@@ -11,6 +11,7 @@
 
 #include "werk/gateway/body_budget.hpp"
 #include "werk/gateway/call.hpp"
+#include "werk/gateway/errors.hpp"
 #include "werk/gateway/installed_models.hpp"
 #include "werk/gateway/openai_stream.hpp"
 #include "werk/gateway/silence_limit.hpp"
@@ -47,6 +48,11 @@ class AnswerWriter {
 // Where a body goes as it arrives; fails as soon as it can't be right any more.
 using BodyFeed = std::function<Status(std::string_view piece)>;
 
+// Ends a call that failed: as an error of the dialect, before the answer's first byte or as its
+// last event, or in silence when nobody listens any more.
+async::awaitable<void> refuse_call(http::Exchange& exchange, Call& call, Error error,
+                                   const ErrorSpeech& speech);
+
 class EngineCall {
  public:
   EngineCall(const CallParts& parts, http::Exchange& exchange, Call& call, async::Duration silence)
@@ -61,7 +67,7 @@ class EngineCall {
   // Sends the body and carries the engine's stream to the writer. An engine's fault is explained by
   // its death where it died.
   async::awaitable<Status> run(runtime::Admission& admission, const engine::HttpTarget& target,
-                               std::string_view body, ChatStreamOptions options,
+                               std::string_view body, ChatStreamFilter& filter,
                                AnswerWriter& writer);
 
  private:

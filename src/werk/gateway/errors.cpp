@@ -71,6 +71,13 @@ std::string openai_error_event(const Error& error) {
   return "data: " + openai_error_body(error) + "\n\n";
 }
 
+const ErrorSpeech& openai_errors() {
+  static constexpr ErrorSpeech kSpeech{
+      [](const Error& error, std::string_view) { return openai_error_body(error); },
+      [](const Error& error, std::string_view) { return openai_error_event(error); }};
+  return kSpeech;
+}
+
 http::ResponseHead error_head(const Error& error) {
   constexpr std::chrono::seconds kShortest{1};
   constexpr std::chrono::seconds kLongest{60};

@@ -23,6 +23,13 @@ ErrorRow row_of(ErrorCode code);
 std::string openai_error_body(const Error& error);
 // The same as the last event of a stream that has begun.
 std::string openai_error_event(const Error& error);
+// How a dialect tells a failure: as a body, or as the last event of a stream that has begun.
+struct ErrorSpeech {
+  std::string (*body)(const Error& error, std::string_view request_id);
+  std::string (*event)(const Error& error, std::string_view request_id);
+};
+const ErrorSpeech& openai_errors();
+
 // Status, content type and Retry-After (1 to 60 s) where waiting helps.
 http::ResponseHead error_head(const Error& error);
 

@@ -7,6 +7,7 @@
 #include "werk/base/digest.hpp"
 #include "werk/base/text.hpp"
 #include "werk/gateway/errors.hpp"
+#include "werk/gateway/messages_errors.hpp"
 #include "werk/gateway/tagged_exchange.hpp"
 
 namespace werk::gateway {
@@ -38,10 +39,13 @@ Error draining_error() {
   return error;
 }
 
+Speaks dialect_of(const http::Request& request);
+
 // What every answer carries.
 http::Headers tags(const http::Request& request, const Access& access, const std::string& id) {
   http::Headers tags;
   tags.add("X-Request-Id", id);
+  if (dialect_of(request) == Speaks::messages) tags.add("request-id", id);
   if (request.headers.find("Origin")) tags.add("Vary", "Origin");
   if (const auto origin = access.page_origin(request)) {
     tags.add("Access-Control-Allow-Origin", std::string(*origin));
@@ -50,47 +54,67 @@ http::Headers tags(const http::Request& request, const Access& access, const std
   return tags;
 }
 
-async::awaitable<void> respond_error(http::Exchange& exchange, Error error) {
-  http::ResponseHead head = error_head(error);
-  const std::string body = openai_error_body(error);
-  co_await exchange.respond(std::move(head), body);
+// Which dialect a request speaks where the path alone doesn't tell: that of its own routes, and of
+// the header that only its clients send.
+Speaks dialect_of(const http::Request& request) {
+  const bool messages =
+      request.path.starts_with("/v1/messages") || request.headers.find("anthropic-version");
+  return messages ? Speaks::messages : Speaks::openai;
 }
 
 }  // namespace
+
+// One request on its way through the gateway.
+struct Gateway::Asked {
+  http::Exchange& exchange;
+  std::string id;
+  Speaks speaks = Speaks::openai;
+
+  async::awaitable<void> fail_with(Error error) const {
+    const ErrorSpeech& speech = speaks == Speaks::messages ? messages_errors() : openai_errors();
+    http::ResponseHead head = error_head(error);
+    const std::string body = speech.body(error, id);
+    co_await exchange.respond(std::move(head), body);
+  }
+};
 
 Gateway::Gateway(GatewaySettings settings, GatewayParts parts)
     : settings_(std::move(settings)),
       parts_(parts),
       access_(settings_.access),
       budget_(settings_.buffered_bodies_bytes_max),
-      chat_(settings_.chat, CallParts{parts.clock, parts.models, parts.router, parts.cache,
-                                      parts.client, budget_}) {}
+      chat_(settings_.chat,
+            CallParts{parts.clock, parts.models, parts.router, parts.cache, parts.client, budget_}),
+      messages_(
+          settings_.chat, settings_.prompt_edits,
+          CallParts{parts.clock, parts.models, parts.router, parts.cache, parts.client, budget_}) {}
 
 async::awaitable<void> Gateway::handle(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
   std::string id = request_id(request);
   TaggedExchange tagged(exchange, tags(request, access_, id));
+  const Asked asked{tagged, std::move(id), dialect_of(request)};
   Result<FoundRoute> route = find_route(request.path);
   if (request.method == "OPTIONS" && access_.check_host(request)) {
     // Whether a page may call is asked without a key, also of a path that isn't there: the call
     // itself then explains.
     if (route || access_.page_origin(request)) {
       const std::string_view allow = route ? allowed_methods(*route) : kAnyMethod;
-      co_await answer_options(tagged, allow);
+      co_await answer_options(asked, allow);
       co_return;
     }
   }
   // Who may not ask at all learns that before anything else.
   Status admitted = admit(request, route ? route->key : KeyRule::needed);
   if (!admitted) {
-    co_await respond_error(tagged, std::move(admitted.error()));
+    co_await asked.fail_with(std::move(admitted.error()));
   } else if (!route) {
-    co_await respond_error(tagged, std::move(route.error()));
+    co_await asked.fail_with(std::move(route.error()));
   } else if (request.method == route->method ||
              (request.method == "HEAD" && route->method == "GET")) {
-    co_await answer(tagged, *route, std::move(id));
+    co_await answer(asked, *route);
   } else {
-    co_await refuse_method(tagged, allowed_methods(*route));
+    co_await refuse_method(asked, allowed_methods(*route));
   }
 }
 
@@ -101,35 +125,40 @@ Status Gateway::admit(const http::Request& request, KeyRule key) const {
   return access_.check_key(request);
 }
 
-async::awaitable<void> Gateway::answer(http::Exchange& exchange, const FoundRoute& route,
-                                       std::string id) {
+async::awaitable<void> Gateway::answer(const Asked& asked, const FoundRoute& route) {
   switch (route.id) {
     case RouteId::root: {
       http::ResponseHead head = head_of(kPlain);
-      co_await exchange.respond(std::move(head), "werk is running\n");
+      co_await asked.exchange.respond(std::move(head), "werk is running\n");
       break;
     }
     case RouteId::health:
     case RouteId::livez: {
       http::ResponseHead head = head_of(kJson);
-      co_await exchange.respond(std::move(head), "{\"status\":\"ok\"}");
+      co_await asked.exchange.respond(std::move(head), "{\"status\":\"ok\"}");
       break;
     }
-    case RouteId::readyz: co_await answer_ready(exchange); break;
-    case RouteId::models: co_await answer_models(exchange); break;
-    case RouteId::model: co_await answer_model(exchange, route.model_id); break;
-    case RouteId::chat_completions: co_await answer_chat(exchange, std::move(id)); break;
+    case RouteId::readyz: co_await answer_ready(asked); break;
+    case RouteId::models: co_await answer_models(asked); break;
+    case RouteId::model: co_await answer_model(asked, route.model_id); break;
+    case RouteId::chat_completions:
+      co_await answer_call(asked, "/v1/chat/completions", route.id);
+      break;
+    case RouteId::messages: co_await answer_call(asked, "/v1/messages", route.id); break;
+    case RouteId::count_tokens:
+      co_await answer_call(asked, "/v1/messages/count_tokens", route.id);
+      break;
     case RouteId::observability: {
       const std::string page = observability_page(
           settings_.node, draining_, parts_.cache.snapshot(), counters_, parts_.cache.waiting());
       http::ResponseHead head = head_of(kJson);
-      co_await exchange.respond(std::move(head), page);
+      co_await asked.exchange.respond(std::move(head), page);
       break;
     }
   }
 }
 
-async::awaitable<void> Gateway::answer_ready(http::Exchange& exchange) {
+async::awaitable<void> Gateway::answer_ready(const Asked& asked) {
   Error error;
   if (draining_ == Draining::yes) {
     error = draining_error();
@@ -137,68 +166,73 @@ async::awaitable<void> Gateway::answer_ready(http::Exchange& exchange) {
     error = Error{ErrorCode::start_failed, not_ready_};
   } else {
     http::ResponseHead head = head_of(kJson);
-    co_await exchange.respond(std::move(head), "{\"status\":\"ready\"}");
+    co_await asked.exchange.respond(std::move(head), "{\"status\":\"ready\"}");
     co_return;
   }
-  co_await respond_error(exchange, std::move(error));
+  co_await asked.fail_with(std::move(error));
 }
 
-async::awaitable<void> Gateway::answer_models(http::Exchange& exchange) {
+async::awaitable<void> Gateway::answer_models(const Asked& asked) {
   const auto catalogue = co_await parts_.models.current();
-  const std::string page = models_page(*catalogue);
+  const std::string page = models_page(*catalogue, asked.speaks);
   http::ResponseHead head = head_of(kJson);
-  co_await exchange.respond(std::move(head), page);
+  co_await asked.exchange.respond(std::move(head), page);
 }
 
-async::awaitable<void> Gateway::answer_model(http::Exchange& exchange, std::string name) {
+async::awaitable<void> Gateway::answer_model(const Asked& asked, std::string name) {
   const auto catalogue = co_await parts_.models.current();
-  const model::InstalledModel* model = catalogue->find(name);
+  const model::InstalledModel* model = parts_.router.find(*catalogue, name);
   if (model == nullptr) {
     Result<routing::Route> refusal = parts_.router.route(*catalogue, name);
     Error error =
         refusal ? Error{ErrorCode::internal, "the model list changed; ask again"} : refusal.error();
-    co_await respond_error(exchange, std::move(error));
+    co_await asked.fail_with(std::move(error));
     co_return;
   }
-  const std::string page = model_page(*model, name);
+  const std::string page = model_page(*model, name, asked.speaks);
   http::ResponseHead head = head_of(kJson);
-  co_await exchange.respond(std::move(head), page);
+  co_await asked.exchange.respond(std::move(head), page);
 }
 
-async::awaitable<void> Gateway::answer_chat(http::Exchange& exchange, std::string id) {
-  Call call(counters_, parts_.clock, id, "/v1/chat/completions");
+async::awaitable<void> Gateway::answer_call(const Asked& asked, std::string route, RouteId id) {
+  Call call(counters_, parts_.clock, asked.id, std::move(route));
   if (draining_ == Draining::yes) {
     Error error = draining_error();
     call.failed(error);
     call.status = row_of(error.code).status;
-    co_await respond_error(exchange, std::move(error));
+    co_await asked.fail_with(std::move(error));
     co_return;
   }
-  co_await chat_.handle(exchange, call);
+  if (id == RouteId::chat_completions) co_await chat_.handle(asked.exchange, call);
+  if (id == RouteId::messages) co_await messages_.generate(asked.exchange, call);
+  if (id == RouteId::count_tokens) co_await messages_.count(asked.exchange, call);
 }
 
-async::awaitable<void> Gateway::answer_options(http::Exchange& exchange, std::string_view allow) {
+async::awaitable<void> Gateway::answer_options(const Asked& asked, std::string_view allow) {
   http::ResponseHead head;
   head.status = 204;
   head.headers.add("Allow", std::string(allow));
-  const http::Request& request = exchange.request();
+  const http::Request& request = asked.exchange.request();
   if (access_.page_origin(request)) {
     head.headers.add("Access-Control-Allow-Methods", std::string(allow));
-    if (const auto asked = request.headers.find("Access-Control-Request-Headers"))
-      head.headers.add("Access-Control-Allow-Headers", std::string(*asked));
+    if (const auto wanted = request.headers.find("Access-Control-Request-Headers"))
+      head.headers.add("Access-Control-Allow-Headers", std::string(*wanted));
     head.headers.add("Access-Control-Max-Age", "600");
   }
-  co_await exchange.respond(std::move(head), "");
+  co_await asked.exchange.respond(std::move(head), "");
 }
 
-async::awaitable<void> Gateway::refuse_method(http::Exchange& exchange, std::string_view allow) {
-  const Error error{ErrorCode::method_not_allowed,
-                    fmt::format("{} is asked with {}", printable(exchange.request().path), allow),
-                    Origin::client};
+async::awaitable<void> Gateway::refuse_method(const Asked& asked, std::string_view allow) {
+  const Error error{
+      ErrorCode::method_not_allowed,
+      fmt::format("{} is asked with {}", printable(asked.exchange.request().path), allow),
+      Origin::client};
+  const ErrorSpeech& speech =
+      asked.speaks == Speaks::messages ? messages_errors() : openai_errors();
   http::ResponseHead head = error_head(error);
   head.headers.add("Allow", std::string(allow));
-  const std::string body = openai_error_body(error);
-  co_await exchange.respond(std::move(head), body);
+  const std::string body = speech.body(error, asked.id);
+  co_await asked.exchange.respond(std::move(head), body);
 }
 
 }  // namespace werk::gateway

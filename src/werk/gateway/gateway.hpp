@@ -11,6 +11,7 @@
 #include "werk/gateway/body_budget.hpp"
 #include "werk/gateway/call.hpp"
 #include "werk/gateway/installed_models.hpp"
+#include "werk/gateway/messages.hpp"
 #include "werk/gateway/openai_chat.hpp"
 #include "werk/gateway/routes.hpp"
 #include "werk/gateway/status_pages.hpp"
@@ -21,6 +22,7 @@ namespace werk::gateway {
 struct GatewaySettings {
   AccessSettings access;
   ChatSettings chat;
+  PromptEdits prompt_edits = PromptEdits::apply;
   std::uint64_t buffered_bodies_bytes_max = std::uint64_t{512} << 20;
   NodeFacts node;
 };
@@ -47,13 +49,15 @@ class Gateway final : public http::Handler {
   const CallCounters& calls() const { return counters_; }
 
  private:
-  async::awaitable<void> answer(http::Exchange& exchange, const FoundRoute& route, std::string id);
-  async::awaitable<void> answer_ready(http::Exchange& exchange);
-  async::awaitable<void> answer_models(http::Exchange& exchange);
-  async::awaitable<void> answer_model(http::Exchange& exchange, std::string name);
-  async::awaitable<void> answer_chat(http::Exchange& exchange, std::string id);
-  async::awaitable<void> answer_options(http::Exchange& exchange, std::string_view allow);
-  async::awaitable<void> refuse_method(http::Exchange& exchange, std::string_view allow);
+  struct Asked;
+
+  async::awaitable<void> answer(const Asked& asked, const FoundRoute& route);
+  async::awaitable<void> answer_ready(const Asked& asked);
+  async::awaitable<void> answer_models(const Asked& asked);
+  async::awaitable<void> answer_model(const Asked& asked, std::string name);
+  async::awaitable<void> answer_call(const Asked& asked, std::string route, RouteId id);
+  async::awaitable<void> answer_options(const Asked& asked, std::string_view allow);
+  async::awaitable<void> refuse_method(const Asked& asked, std::string_view allow);
   Status admit(const http::Request& request, KeyRule key) const;
 
   GatewaySettings settings_;
@@ -62,6 +66,7 @@ class Gateway final : public http::Handler {
   BodyBudget budget_;
   CallCounters counters_;
   OpenAiChat chat_;
+  Messages messages_;
   Draining draining_ = Draining::no;
   std::string not_ready_;
 };

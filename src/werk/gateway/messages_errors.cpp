@@ -39,4 +39,9 @@ std::string messages_error_event(const Error& error, std::string_view request_id
   return fmt::format("event: error\ndata: {}\n\n", messages_error_body(error, request_id));
 }
 
+const ErrorSpeech& messages_errors() {
+  static constexpr ErrorSpeech kSpeech{messages_error_body, messages_error_event};
+  return kSpeech;
+}
+
 }  // namespace werk::gateway

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "werk/base/error.hpp"
+#include "werk/gateway/errors.hpp"
 
 namespace werk::gateway {
 
@@ -16,5 +17,7 @@ namespace werk::gateway {
 std::string messages_error_body(const Error& error, std::string_view request_id);
 // The same as the last event of a stream that has begun.
 std::string messages_error_event(const Error& error, std::string_view request_id);
+
+const ErrorSpeech& messages_errors();
 
 }  // namespace werk::gateway

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "werk/gateway/abilities.hpp"
 #include "werk/gateway/errors.hpp"
 #include "werk/gateway/openai_answer.hpp"
 
@@ -13,33 +14,6 @@ Error refusal(ErrorCode code, std::string message, std::string param) {
   Error error{code, std::move(message), Origin::client};
   error.param = std::move(param);
   return error;
-}
-
-// What this model cannot do and the engine would ignore without a word.
-Status check_abilities(const ChatRequestView& view, const engine::RuntimeFacts& facts,
-                       const std::string& model) {
-  const bool wants_tools = view.has_tools && view.tool_choice != ToolChoice::none;
-  if (wants_tools && !facts.supports_tools) {
-    return fail(refusal(
-        ErrorCode::unsupported,
-        fmt::format(
-            "the chat template of {} has no place for tools, so the model would never see them",
-            model),
-        "tools"));
-  }
-  if (view.has_images && !facts.supports_images) {
-    return fail(refusal(
-        ErrorCode::unsupported,
-        fmt::format("{} can't see images: no projector file (mmproj) lies beside it", model),
-        "messages"));
-  }
-  if (view.has_remote_media) {
-    return fail(
-        refusal(ErrorCode::unsupported,
-                "media must be sent inside the request as a data: URL; this node fetches none",
-                "messages"));
-  }
-  return {};
 }
 
 ChatStreamOptions stream_options(const Call& call, const ChatRequestView& view, std::string model) {
@@ -75,7 +49,7 @@ async::awaitable<void> OpenAiChat::handle(http::Exchange& exchange, Call& call) 
   if (outcome) {
     call.ended(Call::Outcome::served);
   } else {
-    co_await refuse(exchange, call, std::move(outcome.error()));
+    co_await refuse_call(exchange, call, std::move(outcome.error()), openai_errors());
   }
 }
 
@@ -117,7 +91,11 @@ async::awaitable<Status> OpenAiChat::generate(http::Exchange& exchange, Call& ca
   Result<runtime::Admission> admission = co_await engine_call.admit(*route, job.view.choices);
   if (!admission) co_return pass_on(admission);
   const engine::Runtime& runtime = admission->lease.runtime();
-  Status able = check_abilities(job.view, runtime.facts(), job.model);
+  Needs needs;
+  needs.tools = job.view.has_tools && job.view.tool_choice != ToolChoice::none;
+  needs.images = job.view.has_images;
+  needs.remote_media = job.view.has_remote_media;
+  Status able = check_abilities(needs, runtime.facts(), job.model);
   if (!able) co_return able;
   const auto target = runtime.passthrough(engine::Dialect::openai_chat);
   if (!target) {
@@ -125,36 +103,16 @@ async::awaitable<Status> OpenAiChat::generate(http::Exchange& exchange, Call& ca
   }
   EngineEdits edits;
   edits.engine_model = target->model_name;
+  edits.named_tool =
+      target->profile.names_tools_as_objects ? NamedTool::as_object : NamedTool::as_only_tool;
   const std::string body = rewrite_chat_request(job.body, job.view, edits);
-  ChatStreamOptions options = stream_options(call, job.view, job.model);
+  ChatStreamFilter filter(stream_options(call, job.view, job.model));
   if (job.view.stream) {
     OpenAiStreamAnswer answer(exchange, call);
-    co_return co_await engine_call.run(*admission, *target, body, std::move(options), answer);
+    co_return co_await engine_call.run(*admission, *target, body, filter, answer);
   }
   OpenAiWholeAnswer answer(exchange, call, fold_options(call, job.model));
-  co_return co_await engine_call.run(*admission, *target, body, std::move(options), answer);
-}
-
-async::awaitable<void> OpenAiChat::refuse(http::Exchange& exchange, Call& call, Error error) {
-  call.failed(error);
-  const bool nobody_listens =
-      error.code == ErrorCode::cancelled || exchange.gone().stop_requested();
-  if (nobody_listens) {
-    call.status = 499;
-    call.cancelled();
-    if (exchange.started()) exchange.break_off();
-    co_return;
-  }
-  if (exchange.started()) {
-    const std::string event = openai_error_event(error);
-    co_await exchange.write(event);
-    exchange.break_off();
-    co_return;
-  }
-  http::ResponseHead head = error_head(error);
-  call.status = head.status;
-  const std::string body = openai_error_body(error);
-  co_await exchange.respond(std::move(head), body);
+  co_return co_await engine_call.run(*admission, *target, body, filter, answer);
 }
 
 }  // namespace werk::gateway

@@ -37,7 +37,6 @@ class OpenAiChat {
   async::awaitable<Result<Job>> read(EngineCall& engine_call);
   async::awaitable<Status> generate(http::Exchange& exchange, Call& call, EngineCall& engine_call,
                                     Job& job);
-  async::awaitable<void> refuse(http::Exchange& exchange, Call& call, Error error);
 
   ChatSettings settings_;
   CallParts parts_;

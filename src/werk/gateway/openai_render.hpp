@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "werk/chat/request.hpp"
+#include "werk/gateway/openai_request.hpp"
 
 namespace werk::gateway {
 
@@ -20,10 +21,6 @@ enum class EarlierReasoning : std::uint8_t { leave_out, send };
 // Some templates accept a system message only at the beginning. Later ones are then told by the
 // user.
 enum class SystemPlace : std::uint8_t { anywhere, only_first };
-
-// llama-server reads `tool_choice` as a string and ignores the object that names a function; there
-// the one tool is sent alone and required.
-enum class NamedTool : std::uint8_t { as_object, as_only_tool };
 
 // How the engine is asked to say which stop sequence it met. vLLM tells unasked (`stop_reason`);
 // llama-server tells in `__verbose.stopping_word` of the last chunks if asked for it, and only that

@@ -239,6 +239,22 @@ Status read_stream_members(const TopLevel& top, ChatRequestView& view) {
   return {};
 }
 
+// The function that a `tool_choice` object names; nothing where it names none.
+std::optional<std::string> named_function(std::string_view choice) {
+  const auto function = find_member(choice, "function");
+  const auto name = function ? find_member(*function, "name") : std::nullopt;
+  return name ? json_string(*name) : std::nullopt;
+}
+
+// The element of `tools` that offers this function.
+std::optional<std::string_view> find_tool(std::string_view tools, std::string_view name) {
+  JsonArrayCursor elements(tools);
+  while (const auto element = elements.next()) {
+    if (json_kind(*element) == JsonKind::object && named_function(*element) == name) return element;
+  }
+  return std::nullopt;
+}
+
 Status read_tools(const TopLevel& top, ChatRequestView& view) {
   const auto tools = top.value("tools", JsonKind::array);
   if (!tools) return fail(tools.error());
@@ -247,6 +263,11 @@ Status read_tools(const TopLevel& top, ChatRequestView& view) {
   if (choice.empty()) return {};
   if (json_kind(choice) == JsonKind::object) {
     view.tool_choice = ToolChoice::named;
+    const auto name = named_function(choice);
+    if (name && !find_tool(*tools, *name)) {
+      return bad("tool_choice", "'tool_choice' names the function \"" + *name +
+                                    "\", which 'tools' does not offer");
+    }
     return {};
   }
   const auto word = json_string(choice);
@@ -381,6 +402,15 @@ std::string rewrite_chat_request(std::string_view body, const ChatRequestView& v
   for (const auto& [name, json] : edits.defaults) {
     const auto given = find_member(object, name);
     if (!given || *given == "null") top.set(name, json);
+  }
+  if (view.tool_choice == ToolChoice::named && edits.named_tool == NamedTool::as_only_tool) {
+    const auto name = named_function(find_member(object, "tool_choice").value_or(""));
+    const auto tool =
+        name ? find_tool(find_member(object, "tools").value_or(""), *name) : std::nullopt;
+    if (tool) {
+      top.set("tools", "[" + std::string(*tool) + "]");
+      top.set("tool_choice", "\"required\"");
+    }
   }
   top.remove("id_slot");
   top.remove("n_cmpl");

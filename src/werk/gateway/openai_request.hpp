@@ -66,9 +66,14 @@ Result<ChatRequestView> read_chat_request(std::string_view body);
 // only strings). Lists with other parts stay.
 enum class TextParts : std::uint8_t { keep, join };
 
+// llama-server reads `tool_choice` as a string and ignores the object that names a function; there
+// the one tool is sent alone and required.
+enum class NamedTool : std::uint8_t { as_object, as_only_tool };
+
 struct EngineEdits {
   std::string engine_model;  // what the engine calls the model
   TextParts text_parts = TextParts::keep;
+  NamedTool named_tool = NamedTool::as_object;
   // Members to add where the request has none: name and JSON value.
   std::vector<std::pair<std::string, std::string>> defaults;
 };

@@ -290,5 +290,31 @@ TEST(ChatRewrite, AddsDefaultsOnlyWhereTheRequestHasNone) {
                      std::string(kHello) + "," + std::string(kAdded) + R"(,"top_p":0.9})");
 }
 
+TEST(ChatRequest, ANamedToolIsSentAloneAndRequiredWhereTheEngineKnowsNoNames) {
+  const std::string body =
+      R"({"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[)"
+      R"({"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b"}}],)"
+      R"("tool_choice":{"type":"function","function":{"name":"b"}}})";
+  const auto view = read_chat_request(body);
+  ASSERT_TRUE(view);
+  EngineEdits edits;
+  edits.engine_model = "e";
+  EXPECT_NE(rewrite_chat_request(body, *view, edits).find(R"("name":"a")"), std::string::npos);
+  edits.named_tool = NamedTool::as_only_tool;
+  const std::string rewritten = rewrite_chat_request(body, *view, edits);
+  EXPECT_NE(rewritten.find(R"("tools":[{"type":"function","function":{"name":"b"}}])"),
+            std::string::npos)
+      << rewritten;
+  EXPECT_NE(rewritten.find(R"("tool_choice":"required")"), std::string::npos) << rewritten;
+}
+
+TEST(ChatRequest, ANamedToolThatIsNotOfferedIsRefused) {
+  const auto view =
+      read_chat_request(R"({"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[],)"
+                        R"("tool_choice":{"type":"function","function":{"name":"b"}}})");
+  ASSERT_FALSE(view);
+  EXPECT_EQ(view.error().param, "tool_choice");
+}
+
 }  // namespace
 }  // namespace werk::gateway

@@ -17,13 +17,15 @@ struct Row {
   KeyRule key;
 };
 
-constexpr std::array<Row, 7> kRows = {{
+constexpr std::array<Row, 9> kRows = {{
     {"/", RouteId::root, "GET", KeyRule::open},
     {"/health", RouteId::health, "GET", KeyRule::open},
     {"/livez", RouteId::livez, "GET", KeyRule::open},
     {"/readyz", RouteId::readyz, "GET", KeyRule::open},
     {"/v1/models", RouteId::models, "GET", KeyRule::needed},
     {"/v1/chat/completions", RouteId::chat_completions, "POST", KeyRule::needed},
+    {"/v1/messages", RouteId::messages, "POST", KeyRule::needed},
+    {"/v1/messages/count_tokens", RouteId::count_tokens, "POST", KeyRule::needed},
     {"/werk/v1/observability", RouteId::observability, "GET", KeyRule::needed},
 }};
 constexpr std::string_view kModelPrefix = "/v1/models/";

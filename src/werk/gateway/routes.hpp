@@ -19,6 +19,8 @@ enum class RouteId : std::uint8_t {
   models,
   model,
   chat_completions,
+  messages,
+  count_tokens,
   observability,
 };
 

@@ -22,7 +22,7 @@ std::int64_t unix_time(const std::string& text) {
   return end == nullptr ? 0 : static_cast<std::int64_t>(::timegm(&parts));
 }
 
-json::object model_object(const model::Manifest& manifest, std::string_view name) {
+json::object openai_model(const model::Manifest& manifest, std::string_view name) {
   json::object meta;
   meta["format"] = manifest.format;
   meta["architecture"] = manifest.architecture;
@@ -37,6 +37,20 @@ json::object model_object(const model::Manifest& manifest, std::string_view name
   object["owned_by"] = "werk";
   object["meta"] = std::move(meta);
   return object;
+}
+
+json::object messages_model(const model::Manifest& manifest, std::string_view name) {
+  json::object object;
+  object["type"] = "model";
+  object["id"] = name;
+  object["display_name"] = manifest.name.empty() ? name : std::string_view(manifest.name);
+  object["created_at"] =
+      manifest.imported_at.empty() ? "1970-01-01T00:00:00Z" : manifest.imported_at;
+  return object;
+}
+
+json::object model_object(const model::Manifest& manifest, std::string_view name, Speaks speaks) {
+  return speaks == Speaks::messages ? messages_model(manifest, name) : openai_model(manifest, name);
 }
 
 json::value optional_number(const std::optional<int>& number) {
@@ -68,21 +82,28 @@ std::string timestamp(std::chrono::system_clock::time_point time) {
                      fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
 }
 
-std::string models_page(const routing::Catalogue& catalogue) {
+std::string models_page(const routing::Catalogue& catalogue, Speaks speaks) {
   json::array data;
   for (const model::InstalledModel& model : catalogue.models()) {
-    data.push_back(model_object(model.manifest, model.manifest.id));
-    for (const std::string& alias : model.manifest.aliases)
-      data.push_back(model_object(model.manifest, alias));
+    data.push_back(model_object(model.manifest, model.manifest.id, speaks));
+    for (const std::string& alias : model.manifest.aliases) {
+      data.push_back(model_object(model.manifest, alias, speaks));
+    }
   }
   json::object page;
-  page["object"] = "list";
+  if (speaks == Speaks::messages) {
+    page["first_id"] = data.empty() ? json::value(nullptr) : data.front().at("id");
+    page["last_id"] = data.empty() ? json::value(nullptr) : data.back().at("id");
+    page["has_more"] = false;
+  } else {
+    page["object"] = "list";
+  }
   page["data"] = std::move(data);
   return json::serialize(page);
 }
 
-std::string model_page(const model::InstalledModel& model, std::string_view name) {
-  return json::serialize(model_object(model.manifest, name));
+std::string model_page(const model::InstalledModel& model, std::string_view name, Speaks speaks) {
+  return json::serialize(model_object(model.manifest, name, speaks));
 }
 
 std::string observability_page(const NodeFacts& node, Draining draining,

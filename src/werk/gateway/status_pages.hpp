@@ -23,8 +23,11 @@ struct NodeFacts {
 
 enum class Draining : std::uint8_t { no, yes };
 
-std::string models_page(const routing::Catalogue& catalogue);
-std::string model_page(const model::InstalledModel& model, std::string_view name);
+// The dialect that a page is for.
+enum class Speaks : std::uint8_t { openai, messages };
+
+std::string models_page(const routing::Catalogue& catalogue, Speaks speaks);
+std::string model_page(const model::InstalledModel& model, std::string_view name, Speaks speaks);
 std::string observability_page(const NodeFacts& node, Draining draining,
                                const std::vector<runtime::RuntimeSnapshot>& runtimes,
                                const CallCounters& calls, std::size_t waiting);

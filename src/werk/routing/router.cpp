@@ -22,6 +22,10 @@ Error unknown_model(const Catalogue& catalogue, std::string_view name) {
   } else {
     message += "; `werk list` and GET /v1/models show what is";
   }
+  // Clients with such names built in can't be told another one.
+  if (name.starts_with("claude-")) {
+    message += "; `werk serve --alias 'claude-*=MODEL'` lets these names reach an installed model";
+  }
   Error error{ErrorCode::model_not_found, std::move(message), Origin::client};
   error.param = "model";
   return error;
@@ -29,8 +33,24 @@ Error unknown_model(const Catalogue& catalogue, std::string_view name) {
 
 }  // namespace
 
+bool fits(const AliasRule& rule, std::string_view name) {
+  const std::size_t star = rule.pattern.find('*');
+  if (star == std::string::npos) return name == rule.pattern;
+  const std::string_view begin = std::string_view(rule.pattern).substr(0, star);
+  const std::string_view end = std::string_view(rule.pattern).substr(star + 1);
+  return name.size() >= begin.size() + end.size() && name.starts_with(begin) && name.ends_with(end);
+}
+
+const model::InstalledModel* Router::find(const Catalogue& catalogue, std::string_view name) const {
+  if (const model::InstalledModel* model = catalogue.find(name)) return model;
+  for (const AliasRule& rule : aliases_) {
+    if (fits(rule, name)) return catalogue.find(rule.model);
+  }
+  return nullptr;
+}
+
 Result<Route> Router::route(const Catalogue& catalogue, std::string_view name) const {
-  const model::InstalledModel* model = catalogue.find(name);
+  const model::InstalledModel* model = find(catalogue, name);
   if (model == nullptr) return fail(unknown_model(catalogue, name));
   std::vector<Rejected> rejected;
   std::optional<Error> last;

@@ -25,17 +25,32 @@ struct Route {
   std::vector<Rejected> rejected;  // engines that come before it in the order, and why not
 };
 
+// A name that clients have built in reaches an installed model: "claude-*" stands for every name
+// that begins so; without a star for one name. The first rule that fits counts, and only where no
+// model has the name itself.
+struct AliasRule {
+  std::string pattern;
+  std::string model;
+};
+
+bool fits(const AliasRule& rule, std::string_view name);
+
 class Router {
  public:
-  // Borrowed; they must outlive the router.
-  explicit Router(std::vector<engine::Engine*> engines) : engines_(std::move(engines)) {}
+  // The engines are borrowed; they must outlive the router.
+  explicit Router(std::vector<engine::Engine*> engines, std::vector<AliasRule> aliases = {})
+      : engines_(std::move(engines)), aliases_(std::move(aliases)) {}
 
   // Fails with model_not_found (near names in the message), or, if the model exists, with what
   // keeps each engine from serving it.
+  // The model of that name, by id, alias or rule; null if there is none.
+  const model::InstalledModel* find(const Catalogue& catalogue, std::string_view name) const;
+
   Result<Route> route(const Catalogue& catalogue, std::string_view name) const;
 
  private:
   std::vector<engine::Engine*> engines_;
+  std::vector<AliasRule> aliases_;
 };
 
 }  // namespace werk::routing

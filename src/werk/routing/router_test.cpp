@@ -60,6 +60,24 @@ TEST(Router, AnUnknownNameIsNotFoundWithNearNames) {
   EXPECT_NE(route.error().message.find("smollm2"), std::string::npos);
 }
 
+TEST(Router, AWildcardRuleReachesItsModelButNeverHidesAnInstalledName) {
+  PlanningEngine engine("llama-cpu", "gguf");
+  const Router router({&engine},
+                      {{"claude-*", "smollm2"}, {"gpt-4", "smollm2"}, {"small*", "absent"}});
+  EXPECT_EQ(router.route(installed(), "claude-sonnet-9")->plan.manifest.id, "smollm2");
+  EXPECT_EQ(router.route(installed(), "gpt-4")->plan.manifest.id, "smollm2");
+  EXPECT_EQ(router.route(installed(), "small")->plan.manifest.id, "smollm2");
+  EXPECT_FALSE(router.route(installed(), "gpt-45"));
+  EXPECT_FALSE(router.route(installed(), "claude"));
+}
+
+TEST(Router, AnUnknownClaudeNameIsToldTheLineToAdd) {
+  PlanningEngine engine("llama-cpu", "gguf");
+  const auto route = Router({&engine}).route(installed(), "claude-opus-9");
+  ASSERT_FALSE(route);
+  EXPECT_NE(route.error().message.find("--alias 'claude-*=MODEL'"), std::string::npos);
+}
+
 TEST(Router, TheOnlyEnginesRefusalIsTheAnswer) {
   PlanningEngine engine("llama-cpu", "gguf", Error{ErrorCode::model_unusable, "context too large"});
   const auto route = Router({&engine}).route(installed(), "smollm2");

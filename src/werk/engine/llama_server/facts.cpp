@@ -89,6 +89,7 @@ Result<RuntimeFacts> parse_props(std::string_view props_body) {
   // Engines too old to tell are believed able.
   if (caps != nullptr && caps->is_object())
     facts.supports_tools = is_true(member(*caps, "supports_tools"));
+  facts.keeps_reasoning = is_true(member(*caps, "supports_preserve_reasoning"));
   const json::value* modalities = member(*body, "modalities");
   facts.supports_images = modalities != nullptr && is_true(member(*modalities, "vision"));
   return facts;

@@ -48,6 +48,11 @@ std::optional<HttpTarget> LlamaServerRuntime::passthrough(Dialect dialect) const
   HttpTarget target;
   target.unix_path = reach_.socket;
   target.path = "/v1/chat/completions";
+  target.count_path = "/v1/chat/completions/input_tokens";
+  target.profile.names_tools_as_objects = false;
+  target.profile.tells_stop_when_verbose = true;
+  target.profile.keeps_earlier_reasoning = facts_.keeps_reasoning;
+  target.profile.reasoning_budget_member = "reasoning_budget_tokens";
   target.authorization = fmt::format("Bearer {}", reach_.secret);
   target.model_name = reach_.alias;
   return target;

@@ -1,0 +1,212 @@
+#include "werk/gateway/messages.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "werk/base/digest.hpp"
+#include "werk/base/json_cursor.hpp"
+#include "werk/gateway/abilities.hpp"
+#include "werk/gateway/engine_error.hpp"
+#include "werk/gateway/errors.hpp"
+#include "werk/gateway/messages_answer.hpp"
+#include "werk/gateway/messages_errors.hpp"
+#include "werk/gateway/openai_render.hpp"
+
+namespace werk::gateway {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kCountBytesMax = 64 * 1024;
+constexpr auto kCountLimit = 60s;
+constexpr std::size_t kMessageIdBytes = 12;
+
+Needs needs_of(const chat::Request& request) {
+  Needs needs;
+  needs.tools = !request.tools.empty() && request.tool_choice.use != chat::ToolUse::none;
+  const auto is_image = [](const auto& part) { return std::holds_alternative<chat::Image>(part); };
+  for (const chat::Message& message : request.messages) {
+    for (const chat::Part& part : message.parts) {
+      needs.images = needs.images || is_image(part);
+      if (const auto* result = std::get_if<chat::ToolResult>(&part)) {
+        needs.images = needs.images || std::ranges::any_of(result->parts, is_image);
+      }
+    }
+  }
+  return needs;
+}
+
+OpenAiRenderOptions render_options(const engine::HttpTarget& target) {
+  OpenAiRenderOptions options;
+  options.engine_model = target.model_name;
+  const engine::ChatProfile& profile = target.profile;
+  options.named_tool =
+      profile.names_tools_as_objects ? NamedTool::as_object : NamedTool::as_only_tool;
+  options.stop_report =
+      profile.tells_stop_when_verbose ? StopReport::llama_verbose : StopReport::unasked;
+  options.earlier_reasoning =
+      profile.keeps_earlier_reasoning ? EarlierReasoning::send : EarlierReasoning::leave_out;
+  options.reasoning_budget_member = profile.reasoning_budget_member;
+  return options;
+}
+
+ChunkEventsOptions events_options(const engine::RuntimeFacts& facts) {
+  ChunkEventsOptions options;
+  if (facts.context_tokens_per_slot > 0) options.context_tokens = facts.context_tokens_per_slot;
+  return options;
+}
+
+MessageBlocksOptions blocks_options(const chat::Request& request) {
+  MessageBlocksOptions options;
+  options.stop_sequences = request.stop_sequences;
+  if (request.reasoning == chat::ReasoningSwitch::off) options.thinking = ThinkingBlocks::leave_out;
+  return options;
+}
+
+Result<std::uint64_t> counted(std::string_view body) {
+  const auto member = find_member(trim_json(body), "input_tokens");
+  std::uint64_t tokens = 0;
+  if (member) {
+    const auto [end, error] =
+        std::from_chars(member->data(), member->data() + member->size(), tokens);
+    if (error == std::errc() && end == member->data() + member->size()) return tokens;
+  }
+  return fail(ErrorCode::engine_failed, Origin::engine,
+              "the engine's count of tokens can't be read");
+}
+
+}  // namespace
+
+// What one request comes to once its body is read.
+struct Messages::Job {
+  MessagesRequest request;
+  std::string model;  // as the client wrote it
+};
+
+async::awaitable<void> Messages::generate(http::Exchange& exchange, Call& call) {
+  Status outcome = co_await run_generation(exchange, call);
+  if (outcome) {
+    call.ended(Call::Outcome::served);
+  } else {
+    co_await refuse_call(exchange, call, std::move(outcome.error()), messages_errors());
+  }
+}
+
+async::awaitable<void> Messages::count(http::Exchange& exchange, Call& call) {
+  Status outcome = co_await run_count(exchange, call);
+  if (outcome) {
+    call.ended(Call::Outcome::served);
+  } else {
+    co_await refuse_call(exchange, call, std::move(outcome.error()), messages_errors());
+  }
+}
+
+async::awaitable<Result<Messages::Job>> Messages::read(EngineCall& engine_call,
+                                                       MessagesPurpose purpose) {
+  MessagesRequestReader reader(purpose, edits_);
+  const BodyFeed feed = [&reader](std::string_view piece) { return reader.feed(piece); };
+  Result<std::string> body = co_await engine_call.read_body(settings_.body_bytes_max, feed);
+  if (!body) co_return pass_on(body);
+  Result<MessagesRequest> request = reader.finish(*body);
+  if (!request) co_return pass_on(request);
+  Job job;
+  job.request = std::move(*request);
+  job.model = job.request.model.value_or(settings_.default_model.value_or(""));
+  if (job.model.empty()) {
+    Error error{
+        ErrorCode::invalid_request,
+        "the request names no model, and the node was started without a default (--model ID)",
+        Origin::client};
+    error.param = "model";
+    co_return fail(std::move(error));
+  }
+  co_return job;
+}
+
+async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call& call) {
+  EngineCall engine_call(parts_, exchange, call, settings_.engine_silence);
+  Result<Job> job = co_await read(engine_call, MessagesPurpose::generate);
+  if (!job) co_return pass_on(job);
+  call.model = job->model;
+  Result<routing::Route> route = co_await engine_call.find_route(job->model);
+  if (!route) co_return pass_on(route);
+  Result<runtime::Admission> admission = co_await engine_call.admit(*route, 1);
+  if (!admission) co_return pass_on(admission);
+  const engine::Runtime& runtime = admission->lease.runtime();
+  Status able = check_abilities(needs_of(job->request.chat), runtime.facts(), job->model);
+  if (!able) co_return able;
+  const auto target = runtime.passthrough(engine::Dialect::openai_chat);
+  if (!target)
+    co_return fail(ErrorCode::unsupported, "this engine does not speak the OpenAI chat dialect");
+  const std::string body = render_openai_chat(job->request.chat, render_options(*target));
+  ChatStreamOptions stream;
+  stream.client_model = job->model;
+  stream.usage = Wanted::yes;
+  stream.call_id_seed = call.id();
+  ChatStreamFilter filter(std::move(stream));
+  const MessageBlocksOptions blocks = blocks_options(job->request.chat);
+  const std::string message_id = "msg_" + random_hex(kMessageIdBytes);
+  if (job->request.stream) {
+    MessagesStreamOptions options{message_id, job->model, call.id(), blocks};
+    MessagesStreamAnswer answer(exchange, call, parts_.clock, filter.facts(), std::move(options),
+                                events_options(runtime.facts()));
+    co_return co_await engine_call.run(*admission, *target, body, filter, answer);
+  }
+  MessagesFoldOptions options;
+  options.message_id = message_id;
+  options.client_model = job->model;
+  options.blocks = blocks;
+  MessagesWholeAnswer answer(exchange, call, filter.facts(), std::move(options),
+                             events_options(runtime.facts()));
+  co_return co_await engine_call.run(*admission, *target, body, filter, answer);
+}
+
+async::awaitable<Status> Messages::run_count(http::Exchange& exchange, Call& call) {
+  EngineCall engine_call(parts_, exchange, call, settings_.engine_silence);
+  Result<Job> job = co_await read(engine_call, MessagesPurpose::count);
+  if (!job) co_return pass_on(job);
+  call.model = job->model;
+  Result<routing::Route> route = co_await engine_call.find_route(job->model);
+  if (!route) co_return pass_on(route);
+  // Counting needs the runtime but no slot of it.
+  Result<runtime::Lease> lease =
+      co_await parts_.cache.acquire(*route->engine, route->plan, exchange.gone());
+  if (!lease) co_return pass_on(lease);
+  const engine::Runtime& runtime = lease->runtime();
+  Status able = check_abilities(needs_of(job->request.chat), runtime.facts(), job->model);
+  if (!able) co_return able;
+  const auto target = runtime.passthrough(engine::Dialect::openai_chat);
+  if (!target || target->count_path.empty()) {
+    co_return fail(ErrorCode::unsupported, "this engine can't count tokens without generating");
+  }
+  const std::string body = render_openai_chat(job->request.chat, render_options(*target));
+  http::ClientRequest request;
+  request.method = "POST";
+  request.target = target->count_path;
+  request.headers.add("Content-Type", "application/json");
+  if (!target->authorization.empty()) request.headers.add("Authorization", target->authorization);
+  request.body = body;
+  http::Address address{target->unix_path, target->host, target->port};
+  async::Deadline limit(parts_.clock, kCountLimit, exchange.gone());
+  auto answer = co_await parts_.client.fetch(std::move(address), std::move(request), kCountBytesMax,
+                                             limit.token());
+  if (!answer) co_return pass_on(answer);
+  if (answer->status == 404) {
+    co_return fail(ErrorCode::unsupported, "this llama-server is too old to count tokens");
+  }
+  if (answer->status != 200) {
+    co_return fail(engine_error_from(static_cast<unsigned>(answer->status), answer->body));
+  }
+  Result<std::uint64_t> tokens = counted(answer->body);
+  if (!tokens) co_return pass_on(tokens);
+  call.prompt_tokens = *tokens;
+  http::ResponseHead head;
+  head.headers.add("Content-Type", "application/json");
+  const std::string page = fmt::format("{{\"input_tokens\":{}}}", *tokens);
+  co_return co_await exchange.respond(std::move(head), page);
+}
+
+}  // namespace werk::gateway
