@@ -6,6 +6,9 @@ namespace werk::gateway {
 
 using Times = std::filesystem::file_time_type::clock;
 
+// Aliases with a star reach a model by any number of names.
+constexpr std::size_t kRoutesMax = 1024;
+
 InstalledModels::InstalledModels(const model::Store& store, std::filesystem::path home,
                                  async::Offload& offload)
     : store_(store),
@@ -35,7 +38,10 @@ async::awaitable<Result<routing::Route>> InstalledModels::route(const routing::R
   if (known != routes_.end()) co_return known->second;
   Result<routing::Route> route = router.route(*catalogue, name);
   // Another call may have read a newer snapshot while this one waited.
-  if (route && catalogue == catalogue_) routes_.emplace(std::move(name), *route);
+  if (route && catalogue == catalogue_) {
+    if (routes_.size() >= kRoutesMax) routes_.clear();
+    routes_.emplace(std::move(name), *route);
+  }
   co_return route;
 }
 
