@@ -40,6 +40,7 @@ struct Settings {
   std::uint64_t body_bytes_max = std::uint64_t{128} << 20;
   std::size_t max_resident = 0;
   std::optional<std::chrono::milliseconds> capacity_wait;
+  std::chrono::milliseconds early_headers{0};  // zero: never
   std::chrono::milliseconds start_timeout{300'000};
   std::chrono::milliseconds drain_timeout{30'000};
   log::Level log_level = log::Level::info;

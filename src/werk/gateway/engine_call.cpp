@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/this_coro.hpp>
+
+#include "werk/async/task_group.hpp"
 #include "werk/gateway/engine_error.hpp"
 
 namespace werk::gateway {
@@ -79,16 +82,55 @@ async::awaitable<Result<routing::Route>> EngineCall::find_route(std::string mode
 }
 
 async::awaitable<Result<runtime::Admission>> EngineCall::admit(const routing::Route& route,
-                                                               std::size_t weight) {
+                                                               std::size_t weight,
+                                                               EarlyHeaders early) {
   runtime::Ask ask;
   ask.weight = weight;
   ask.client = exchange_.request().peer;
+  if (early.after > async::Duration::zero()) co_return co_await wait_alive(route, ask, early);
   Result<runtime::Admission> admission =
       co_await parts_.cache.admit(*route.engine, route.plan, ask, exchange_.gone());
   if (!admission) co_return pass_on(admission);
   call_.load_time = admission->load_time;
   call_.permit_time = admission->permit_time;
   co_return admission;
+}
+
+async::awaitable<Result<runtime::Admission>> EngineCall::wait_alive(const routing::Route& route,
+                                                                    runtime::Ask ask,
+                                                                    EarlyHeaders early) {
+  const async::Executor executor = co_await boost::asio::this_coro::executor;
+  async::TaskGroup tasks(executor);
+  std::stop_source answered;
+  // A call that needn't wait long costs a timer and no task.
+  auto timer = parts_.clock.call_at(parts_.clock.now() + early.after, [&] {
+    tasks.spawn(show_life(early.sign, answered.get_token()));
+  });
+  Result<runtime::Admission> admission =
+      co_await parts_.cache.admit(*route.engine, route.plan, ask, exchange_.gone());
+  timer.reset();
+  answered.request_stop();
+  // One writer at a time: the answer or the error comes after the last sign.
+  co_await tasks.join();
+  if (!admission) co_return pass_on(admission);
+  call_.load_time = admission->load_time;
+  call_.permit_time = admission->permit_time;
+  co_return admission;
+}
+
+async::awaitable<void> EngineCall::show_life(std::string_view sign, std::stop_token answered) {
+  if (answered.stop_requested()) co_return;
+  const async::Executor executor = co_await boost::asio::this_coro::executor;
+  http::ResponseHead head;
+  head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
+  head.headers.add("Cache-Control", "no-cache");
+  Status shown = co_await exchange_.start(std::move(head), sign);
+  while (shown) {
+    const bool goes_on =
+        co_await async::sleep_for(parts_.clock, executor, kSignOfLifeEvery, answered);
+    if (!goes_on) break;
+    shown = co_await exchange_.write(sign);
+  }
 }
 
 async::awaitable<Status> EngineCall::run(runtime::Admission& admission,

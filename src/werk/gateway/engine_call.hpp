@@ -45,6 +45,14 @@ class AnswerWriter {
   virtual async::awaitable<Status> end(const ChatStreamFacts& facts) = 0;
 };
 
+// What a streamed call gets while it waits for the right to run, so that its client doesn't give
+// up: the head of its answer once it has waited `after`, and then a sign of life time and again.
+struct EarlyHeaders {
+  async::Duration after{};     // zero: never
+  std::string_view sign = {};  // an event or a comment that clients skip
+};
+constexpr async::Duration kSignOfLifeEvery = std::chrono::seconds(10);
+
 // Where a body goes as it arrives; fails as soon as it can't be right any more.
 using BodyFeed = std::function<Status(std::string_view piece)>;
 
@@ -62,8 +70,10 @@ class EngineCall {
 
   async::awaitable<Result<std::string>> read_body(std::uint64_t bytes_max, BodyFeed feed);
   async::awaitable<Result<routing::Route>> find_route(std::string model);
+  // Waits for a place, a load and a slot. With early headers the answer may have begun when it
+  // returns, whether the call may run or not; nobody writes to the exchange any more then.
   async::awaitable<Result<runtime::Admission>> admit(const routing::Route& route,
-                                                     std::size_t weight);
+                                                     std::size_t weight, EarlyHeaders early = {});
   // Sends the body and carries the engine's stream to the writer. An engine's fault is explained by
   // its death where it died.
   async::awaitable<Status> run(runtime::Admission& admission, const engine::HttpTarget& target,
@@ -71,6 +81,9 @@ class EngineCall {
                                AnswerWriter& writer);
 
  private:
+  async::awaitable<Result<runtime::Admission>> wait_alive(const routing::Route& route,
+                                                          runtime::Ask ask, EarlyHeaders early);
+  async::awaitable<void> show_life(std::string_view sign, std::stop_token answered);
   async::awaitable<Status> talk(runtime::Admission& admission, const engine::HttpTarget& target,
                                 std::string_view body, ChatStreamFilter& filter,
                                 AnswerWriter& writer);

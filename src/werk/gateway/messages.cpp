@@ -133,7 +133,9 @@ async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call
   call.model = job->model;
   Result<routing::Route> route = co_await engine_call.find_route(job->model);
   if (!route) co_return pass_on(route);
-  Result<runtime::Admission> admission = co_await engine_call.admit(*route, 1);
+  EarlyHeaders early;
+  if (job->request.stream) early = {settings_.early_headers, kMessagesPing};
+  Result<runtime::Admission> admission = co_await engine_call.admit(*route, 1, early);
   if (!admission) co_return pass_on(admission);
   const engine::Runtime& runtime = admission->lease.runtime();
   Status able = check_abilities(needs_of(job->request.chat), runtime.facts(), job->model);

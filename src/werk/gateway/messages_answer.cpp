@@ -41,10 +41,10 @@ async::awaitable<Status> MessagesStreamAnswer::write() {
   if (out_.empty()) co_return Status();
   Status written;
   written_at_ = clock_.now();
+  call_.first_byte();
   if (exchange_.started()) {
     written = co_await exchange_.write(out_);
   } else {
-    call_.first_byte();
     http::ResponseHead head;
     head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
     head.headers.add("Cache-Control", "no-cache");

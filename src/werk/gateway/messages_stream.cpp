@@ -100,7 +100,7 @@ Status MessagesStream::event(const chat::GenerationEvent& event) {
 }
 
 void MessagesStream::ping() {
-  if (!ended_) out_ += "event: ping\ndata: {\"type\":\"ping\"}\n\n";
+  if (!ended_) out_ += kMessagesPing;
 }
 
 void MessagesStream::error(const Error& error) {

@@ -17,6 +17,9 @@ namespace werk::gateway {
 // verifies none: it gives this mark.
 inline constexpr std::string_view kThinkingSignature = "d2Vyaw==";
 
+// The event that says nothing; allowed anywhere, also before the message began.
+inline constexpr std::string_view kMessagesPing = "event: ping\ndata: {\"type\":\"ping\"}\n\n";
+
 // `{"input_tokens",...}` as it stands in messages and events.
 std::string usage_json(const MessageUsage& usage);
 

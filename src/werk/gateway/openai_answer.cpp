@@ -5,10 +5,10 @@ namespace werk::gateway {
 async::awaitable<Status> OpenAiStreamAnswer::flush(const ChatStreamFacts&) {
   if (out_.empty()) co_return Status();
   Status written;
+  call_.first_byte();
   if (exchange_.started()) {
     written = co_await exchange_.write(out_);
   } else {
-    call_.first_byte();
     http::ResponseHead head;
     head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
     head.headers.add("Cache-Control", "no-cache");

@@ -10,6 +10,8 @@ namespace werk::gateway {
 
 namespace {
 
+constexpr std::string_view kWaitingComment = ": waiting\n\n";
+
 Error refusal(ErrorCode code, std::string message, std::string param) {
   Error error{code, std::move(message), Origin::client};
   error.param = std::move(param);
@@ -88,7 +90,10 @@ async::awaitable<Status> OpenAiChat::generate(http::Exchange& exchange, Call& ca
                                               EngineCall& engine_call, Job& job) {
   Result<routing::Route> route = co_await engine_call.find_route(job.model);
   if (!route) co_return pass_on(route);
-  Result<runtime::Admission> admission = co_await engine_call.admit(*route, job.view.choices);
+  EarlyHeaders early;
+  if (job.view.stream) early = {settings_.early_headers, kWaitingComment};
+  Result<runtime::Admission> admission =
+      co_await engine_call.admit(*route, job.view.choices, early);
   if (!admission) co_return pass_on(admission);
   const engine::Runtime& runtime = admission->lease.runtime();
   Needs needs;

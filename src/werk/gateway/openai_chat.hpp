@@ -20,6 +20,8 @@ struct ChatSettings {
   std::optional<std::string> default_model;
   // Between two signs of life of an engine that works on a call.
   async::Duration engine_silence = std::chrono::seconds(600);
+  // After so long a wait a streamed call gets its headers and signs of life; zero: never.
+  async::Duration early_headers{};
 };
 
 class OpenAiChat {
