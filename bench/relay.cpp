@@ -240,7 +240,6 @@ int main_with(const std::vector<std::string>& words) {
       measure_rate(setting, stage, 1, ", no access lines");
     }
     if (wanted("P4")) measure_flood(setting, stage);
-    stage.nginx->stop();
   }
   if (wanted("P3")) {
     const Stage stage(setting, folder, "logging", Nginx::AccessLog::on);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -118,6 +119,7 @@ Child::Child(std::vector<std::string> words, const std::vector<std::string>& env
   const int out = ::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   pid_ = ::vfork();
   if (pid_ == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(out, STDERR_FILENO);
     ::execvpe(argv[0], argv.data(), envp.data());
@@ -302,6 +304,6 @@ http {{
   if (!wait_until(serves, kStartLimit)) throw std::runtime_error("nginx never served");
 }
 
-void Nginx::stop() { child_->stop(SIGTERM); }
+Nginx::~Nginx() { child_->stop(SIGTERM); }
 
 }  // namespace werk::bench

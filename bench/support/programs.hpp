@@ -37,7 +37,7 @@ void pause_a_millisecond();
 class Child {
  public:
   // `environment` comes on top of ours without WERK_*, LLAMA_* and BENCH_MOCK_*. Its output goes to
-  // the file `log`.
+  // the file `log`. It is told to end when the benchmark dies.
   Child(std::vector<std::string> words, const std::vector<std::string>& environment,
         std::filesystem::path log);
   Child(const Child&) = delete;
@@ -71,7 +71,8 @@ struct Setting {
   std::string model;        // BENCH_MODEL (smollm2)
   bool quick = false;       // BENCH_QUICK=1: shorter slices, fewer rounds
 
-  std::size_t rounds() const { return quick ? 3 : 7; }
+  // Seven pairs are wanted even when two of them are dropped.
+  std::size_t rounds() const { return quick ? 3 : 9; }
 };
 Setting read_setting();
 
@@ -113,8 +114,10 @@ class Nginx {
   // One worker in front of `upstream`, buffering off, connections kept.
   Nginx(const Folder& folder, const std::string& name, const std::string& upstream_socket,
         AccessLog access_log);
+  Nginx(const Nginx&) = delete;
+  Nginx& operator=(const Nginx&) = delete;
+  ~Nginx();  // by SIGTERM: killed, it would leave its worker behind
   Endpoint endpoint() const { return {"", port_}; }
-  void stop();
 
  private:
   std::uint16_t port_ = 0;
