@@ -143,6 +143,17 @@ struct Commands {
     remove->add_option("id", line.subject, "its id")->required();
     remove->callback([this] { line.command = CommandId::remove; });
   }
+  void add_launch(CLI::App& app) {
+    CLI::App* launch = app.add_subcommand(
+        "launch", "run a coding client (claude) on a model of this machine, for this run only");
+    launch->fallthrough();
+    launch->add_option("client", line.subject, "claude; what stands behind `--` goes to it")
+        ->required();
+    launch->add_flag_callback(
+        "--anyway", [this] { line.anyway = Anyway::yes; },
+        "even if the model has too small a context or no tools");
+    launch->callback([this] { line.command = CommandId::launch; });
+  }
 
  private:
   void add_if_missing(CLI::App& app) {
@@ -154,6 +165,18 @@ struct Commands {
         "--json", [this] { line.json = Json::yes; }, "for programs");
   }
 };
+
+// The words behind `--` of a launch are its client's, whatever they look like.
+int own_words(int argc, const char* const* argv, std::vector<std::string>& clients) {
+  const auto end = argv + argc;
+  const auto is = [](std::string_view wanted) {
+    return [wanted](const char* word) { return word == wanted; };
+  };
+  const auto mark = std::find_if(argv, end, is("--"));
+  if (mark == end || std::find_if(argv, mark, is("launch")) == mark) return argc;
+  clients.assign(mark + 1, end);
+  return static_cast<int>(mark - argv);
+}
 
 }  // namespace
 
@@ -173,6 +196,8 @@ Parsed parse_command_line(int argc, const char* const* argv) {
   serve->callback([&commands] { commands.line.command = CommandId::serve; });
   commands.add_models(app);
   commands.add_engine(app);
+  commands.add_launch(app);
+  argc = own_words(argc, argv, commands.line.words);
   try {
     app.parse(argc, const_cast<char**>(argv));
   } catch (const CLI::ExtrasError&) {

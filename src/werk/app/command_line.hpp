@@ -19,21 +19,26 @@ enum class CommandId : std::uint8_t {
   list,
   inspect,
   remove,
+  launch,
 };
 
 enum class IfMissing : std::uint8_t { no, yes };
 enum class Json : std::uint8_t { no, yes };
+// Whether to go on where it can hardly work.
+enum class Anyway : std::uint8_t { no, yes };
 
 struct CommandLine {
   CommandId command = CommandId::serve;
   std::vector<GivenFlag> flags;
-  std::string subject;  // the engine, model or file the command is about
+  std::string subject;  // the engine, model, file or client the command is about
   std::string name;     // import: --name
   std::vector<std::string> aliases;
   std::string from;    // engine install: --from
   std::string mmproj;  // import: --mmproj
   IfMissing if_missing = IfMissing::no;
   Json json = Json::no;
+  Anyway anyway = Anyway::no;      // launch
+  std::vector<std::string> words;  // launch: for the client, what stands behind `--`
   bool link = false;
 };
 

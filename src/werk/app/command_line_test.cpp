@@ -71,5 +71,17 @@ TEST(CommandLine, TheStoreCommandsTakeTheirWords) {
   EXPECT_EQ(parse({"list", "--json"}).command->json, Json::yes);
 }
 
+TEST(CommandLine, WhatStandsBehindTwoDashesOfALaunchIsTheClients) {
+  const Parsed parsed =
+      parse({"launch", "claude", "--model", "m", "--anyway", "--", "-p", "serve", "--model", "--"});
+  ASSERT_TRUE(parsed.command) << parsed.text;
+  EXPECT_EQ(parsed.command->command, CommandId::launch);
+  EXPECT_EQ(parsed.command->subject, "claude");
+  EXPECT_EQ(parsed.command->anyway, Anyway::yes);
+  EXPECT_EQ(value_of(parsed, "--model"), "m");
+  EXPECT_EQ(parsed.command->words, (std::vector<std::string>{"-p", "serve", "--model", "--"}));
+  EXPECT_FALSE(parse({"launch"}).command);
+}
+
 }  // namespace
 }  // namespace werk::app

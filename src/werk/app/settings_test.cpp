@@ -59,7 +59,8 @@ TEST(Settings, EveryOptionWithAVariableIsReadFromIt) {
                                                    {"WERK_LLAMA_SERVER", "/s"},
                                                    {"WERK_LLAMA_SERVER_CPU", "/c"},
                                                    {"WERK_API_KEY", "k"},
-                                                   {"WERK_API_BODY_LIMIT_BYTES", "2048"}};
+                                                   {"WERK_API_BODY_LIMIT_BYTES", "2048"},
+                                                   {"WERK_EARLY_HEADERS", "20s"}};
   const auto settings = read({}, some);
   ASSERT_TRUE(settings) << settings.error().message;
   EXPECT_EQ(settings->home, "/x");
@@ -78,6 +79,8 @@ TEST(Settings, EveryOptionWithAVariableIsReadFromIt) {
   EXPECT_EQ(settings->executables.by_mode[0], "/c");
   EXPECT_EQ(settings->keys, std::vector<std::string>{"k"});
   EXPECT_EQ(settings->body_bytes_max, 2048u);
+  EXPECT_EQ(settings->early_headers, std::chrono::seconds(20));
+  EXPECT_EQ(read({})->early_headers, std::chrono::seconds(0));
 }
 
 TEST(Settings, AnAliasIsANameAndAModel) {

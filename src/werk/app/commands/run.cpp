@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "werk/app/commands/launch.hpp"
 #include "werk/app/commands/models.hpp"
 #include "werk/app/engine_install.hpp"
 #include "werk/app/node.hpp"
@@ -40,6 +41,7 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::list: return list_command(line, home);
     case CommandId::inspect: return inspect_command(line, home);
     case CommandId::remove: return remove_command(line, home);
+    case CommandId::launch: return launch_command(line, settings, home);
   }
   return kUsageStatus;
 }
