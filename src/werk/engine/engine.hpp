@@ -76,7 +76,8 @@ struct RuntimeFacts {
   std::optional<int> pid;      // of an owned process
   bool supports_tools = true;  // by the chat template
   bool supports_images = false;
-  bool keeps_reasoning = false;  // of earlier turns, by the chat template
+  bool keeps_reasoning = false;    // of earlier turns, by the chat template
+  bool takes_later_system = true;  // system messages behind the first, by the chat template
 };
 
 // How an engine takes what OpenAI's dialect leaves open.
@@ -84,6 +85,7 @@ struct ChatProfile {
   bool names_tools_as_objects = true;    // tool_choice may be {"type":"function",...}
   bool tells_stop_when_verbose = false;  // llama-server's __verbose.stopping_word
   bool keeps_earlier_reasoning = false;  // the template has a place for it
+  bool takes_later_system = true;        // a system message may stand anywhere
   std::string reasoning_budget_member;   // that takes the budget; empty: none
 };
 

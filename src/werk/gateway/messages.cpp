@@ -49,6 +49,8 @@ OpenAiRenderOptions render_options(const engine::HttpTarget& target) {
       profile.tells_stop_when_verbose ? StopReport::llama_verbose : StopReport::unasked;
   options.earlier_reasoning =
       profile.keeps_earlier_reasoning ? EarlierReasoning::send : EarlierReasoning::leave_out;
+  options.system_place =
+      profile.takes_later_system ? SystemPlace::anywhere : SystemPlace::only_first;
   options.reasoning_budget_member = profile.reasoning_budget_member;
   return options;
 }
@@ -195,7 +197,14 @@ async::awaitable<Status> Messages::run_count(http::Exchange& exchange, Call& cal
   async::Deadline limit(parts_.clock, kCountLimit, exchange.gone());
   auto answer = co_await parts_.client.fetch(std::move(address), std::move(request), kCountBytesMax,
                                              limit.token());
-  if (!answer) co_return pass_on(answer);
+  if (!answer) {
+    Error error = answer.error();
+    if (error.code == ErrorCode::engine_failed) {
+      const bool dead = co_await lease->settle_death();
+      if (dead) error.message = "the engine died: " + runtime.exit_reason();
+    }
+    co_return fail(std::move(error));
+  }
   if (answer->status == 404) {
     co_return fail(ErrorCode::unsupported, "this llama-server is too old to count tokens");
   }

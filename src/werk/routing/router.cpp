@@ -10,10 +10,14 @@
 namespace werk::routing {
 namespace {
 
-Error unknown_model(const Catalogue& catalogue, std::string_view name) {
+Error unknown_model(const Catalogue& catalogue, std::string_view name, const AliasRule* rule) {
   constexpr std::size_t kShownBytes = 200;
   const std::string shown = printable(name.substr(0, kShownBytes));
-  std::string message = fmt::format("model \"{}\" is not installed", shown);
+  std::string message =
+      rule != nullptr
+          ? fmt::format("the alias \"{}\" leads \"{}\" to \"{}\", which is not installed",
+                        rule->pattern, shown, rule->model)
+          : fmt::format("model \"{}\" is not installed", shown);
   const std::vector<std::string> near = near_names(name, catalogue.names());
   if (!near.empty()) {
     message += fmt::format("; did you mean {}?", fmt::join(near, " or "));
@@ -23,7 +27,7 @@ Error unknown_model(const Catalogue& catalogue, std::string_view name) {
     message += "; `werk list` and GET /v1/models show what is";
   }
   // Clients with such names built in can't be told another one.
-  if (name.starts_with("claude-")) {
+  if (rule == nullptr && name.starts_with("claude-")) {
     message += "; `werk serve --alias 'claude-*=MODEL'` lets these names reach an installed model";
   }
   Error error{ErrorCode::model_not_found, std::move(message), Origin::client};
@@ -43,15 +47,19 @@ bool fits(const AliasRule& rule, std::string_view name) {
 
 const model::InstalledModel* Router::find(const Catalogue& catalogue, std::string_view name) const {
   if (const model::InstalledModel* model = catalogue.find(name)) return model;
-  for (const AliasRule& rule : aliases_) {
-    if (fits(rule, name)) return catalogue.find(rule.model);
-  }
-  return nullptr;
+  const AliasRule* rule = rule_for(name);
+  return rule == nullptr ? nullptr : catalogue.find(rule->model);
+}
+
+const AliasRule* Router::rule_for(std::string_view name) const {
+  const auto found =
+      std::ranges::find_if(aliases_, [&](const AliasRule& rule) { return fits(rule, name); });
+  return found == aliases_.end() ? nullptr : &*found;
 }
 
 Result<Route> Router::route(const Catalogue& catalogue, std::string_view name) const {
   const model::InstalledModel* model = find(catalogue, name);
-  if (model == nullptr) return fail(unknown_model(catalogue, name));
+  if (model == nullptr) return fail(unknown_model(catalogue, name, rule_for(name)));
   std::vector<Rejected> rejected;
   std::optional<Error> last;
   for (engine::Engine* engine : engines_) {

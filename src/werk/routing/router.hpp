@@ -41,14 +41,16 @@ class Router {
   explicit Router(std::vector<engine::Engine*> engines, std::vector<AliasRule> aliases = {})
       : engines_(std::move(engines)), aliases_(std::move(aliases)) {}
 
-  // Fails with model_not_found (near names in the message), or, if the model exists, with what
-  // keeps each engine from serving it.
   // The model of that name, by id, alias or rule; null if there is none.
   const model::InstalledModel* find(const Catalogue& catalogue, std::string_view name) const;
 
+  // Fails with model_not_found (near names in the message), or, if the model exists, with what
+  // keeps each engine from serving it.
   Result<Route> route(const Catalogue& catalogue, std::string_view name) const;
 
  private:
+  const AliasRule* rule_for(std::string_view name) const;
+
   std::vector<engine::Engine*> engines_;
   std::vector<AliasRule> aliases_;
 };

@@ -78,6 +78,17 @@ TEST(Router, AnUnknownClaudeNameIsToldTheLineToAdd) {
   EXPECT_NE(route.error().message.find("--alias 'claude-*=MODEL'"), std::string::npos);
 }
 
+TEST(Router, AnAliasThatLeadsNowhereIsToldAsSuch) {
+  PlanningEngine engine("llama-cpu", "gguf");
+  const auto route = Router({&engine}, {{"claude-*", "gone"}}).route(installed(), "claude-x");
+  ASSERT_FALSE(route);
+  EXPECT_EQ(route.error().code, ErrorCode::model_not_found);
+  EXPECT_TRUE(route.error().message.starts_with(
+      R"(the alias "claude-*" leads "claude-x" to "gone", which is not installed)"))
+      << route.error().message;
+  EXPECT_EQ(route.error().message.find("--alias"), std::string::npos);
+}
+
 TEST(Router, TheOnlyEnginesRefusalIsTheAnswer) {
   PlanningEngine engine("llama-cpu", "gguf", Error{ErrorCode::model_unusable, "context too large"});
   const auto route = Router({&engine}).route(installed(), "smollm2");

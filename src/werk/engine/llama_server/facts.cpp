@@ -43,6 +43,17 @@ bool is_true(const json::value* value) {
   return value != nullptr && value->is_bool() && value->get_bool();
 }
 
+// Whether a chat template renders a system message that isn't the first. Some refuse the whole
+// request then; what they say is all that tells them (Qwen 3.5 the one, Gemma and Mistral the
+// other).
+bool takes_later_system(std::string_view chat_template) {
+  if (chat_template.find("raise_exception") == std::string_view::npos) return true;
+  const auto says = [&](std::string_view words) {
+    return chat_template.find(words) != std::string_view::npos;
+  };
+  return !says("must be at the beginning") && !says("must alternate");
+}
+
 void add_names(const json::value& entry, std::vector<std::string>& names) {
   if (const json::value* id = member(entry, "id"); id != nullptr && id->is_string()) {
     names.emplace_back(id->get_string());
@@ -87,9 +98,13 @@ Result<RuntimeFacts> parse_props(std::string_view props_body) {
     facts.context_tokens_per_slot = unsigned_or(member(*settings, "n_ctx"), 0);
   const json::value* caps = member(*body, "chat_template_caps");
   // Engines too old to tell are believed able.
-  if (caps != nullptr && caps->is_object())
+  if (caps != nullptr && caps->is_object()) {
     facts.supports_tools = is_true(member(*caps, "supports_tools"));
-  facts.keeps_reasoning = is_true(member(*caps, "supports_preserve_reasoning"));
+    facts.keeps_reasoning = is_true(member(*caps, "supports_preserve_reasoning"));
+  }
+  const json::value* chat_template = member(*body, "chat_template");
+  if (chat_template != nullptr && chat_template->is_string())
+    facts.takes_later_system = takes_later_system(chat_template->get_string());
   const json::value* modalities = member(*body, "modalities");
   facts.supports_images = modalities != nullptr && is_true(member(*modalities, "vision"));
   return facts;

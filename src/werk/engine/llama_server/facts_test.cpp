@@ -1,5 +1,6 @@
 #include "werk/engine/llama_server/facts.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "werk/engine/llama_server/failure.hpp"
@@ -30,10 +31,10 @@ TEST(Facts, ForeignBodiesAreErrorsAndNoMore) {
 }
 
 TEST(Facts, PropsTellSlotsContextAndAbilities) {
-  const auto facts = parse_props(
-      R"({"default_generation_settings":{"n_ctx":2560},"total_slots":2,)"
-      R"("modalities":{"vision":true},)"
-      R"("chat_template_caps":{"supports_tools":false},"build_info":"b1-de3ff81"})");
+  const auto facts =
+      parse_props(R"({"default_generation_settings":{"n_ctx":2560},"total_slots":2,)"
+                  R"("modalities":{"vision":true},)"
+                  R"("chat_template_caps":{"supports_tools":false},"build_info":"b1-de3ff81"})");
   ASSERT_TRUE(facts.has_value());
   EXPECT_EQ(facts->slots, 2u);
   EXPECT_EQ(facts->context_tokens_per_slot, 2560u);
@@ -43,6 +44,26 @@ TEST(Facts, PropsTellSlotsContextAndAbilities) {
   ASSERT_TRUE(old.has_value());
   EXPECT_TRUE(old->supports_tools) << "an engine too old to tell is believed able";
   EXPECT_FALSE(old->supports_images);
+}
+
+TEST(Facts, AnEngineThatTellsNothingOfItsTemplateIsBelievedAble) {
+  const auto facts = parse_props(R"({"total_slots":1})");
+  ASSERT_TRUE(facts);
+  EXPECT_TRUE(facts->supports_tools);
+  EXPECT_TRUE(facts->takes_later_system);
+  EXPECT_FALSE(facts->keeps_reasoning);
+}
+
+TEST(Facts, TemplatesThatRefuseALaterSystemMessageAreKnownByTheirWords) {
+  const auto takes = [](std::string_view chat_template) {
+    const auto facts =
+        parse_props(fmt::format(R"({{"total_slots":1,"chat_template":"{}"}})", chat_template));
+    return facts && facts->takes_later_system;
+  };
+  EXPECT_TRUE(takes("{% for m in messages %}{{ m.role }}{% endfor %}"));
+  EXPECT_TRUE(takes("{{ raise_exception('No user query found.') }}"));
+  EXPECT_FALSE(takes("{{ raise_exception('System message must be at the beginning.') }}"));
+  EXPECT_FALSE(takes("{{ raise_exception('Roles must alternate user/assistant') }}"));
 }
 
 TEST(Facts, LessThanAskedForIsRefusedAndMoreIsFine) {

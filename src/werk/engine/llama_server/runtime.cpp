@@ -52,6 +52,7 @@ std::optional<HttpTarget> LlamaServerRuntime::passthrough(Dialect dialect) const
   target.profile.names_tools_as_objects = false;
   target.profile.tells_stop_when_verbose = true;
   target.profile.keeps_earlier_reasoning = facts_.keeps_reasoning;
+  target.profile.takes_later_system = facts_.takes_later_system;
   target.profile.reasoning_budget_member = "reasoning_budget_tokens";
   target.authorization = fmt::format("Bearer {}", reach_.secret);
   target.model_name = reach_.alias;
