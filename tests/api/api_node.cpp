@@ -30,6 +30,15 @@ void install(const std::filesystem::path& home, const ModelLine& line) {
   std::ofstream(folder / "manifest.json") << model::write_manifest(manifest);
 }
 
+std::vector<routing::AliasRule> alias_rules(const NodeLines& lines) {
+  std::vector<routing::AliasRule> rules;
+  for (const std::string& line : lines.alias_rules) {
+    const std::size_t equals = line.find('=');
+    rules.push_back({line.substr(0, equals), line.substr(equals + 1)});
+  }
+  return rules;
+}
+
 runtime::CacheSettings cache_settings(const NodeLines& lines) {
   runtime::CacheSettings settings;
   settings.waiting_max = lines.waiting_max;
@@ -48,6 +57,9 @@ gateway::GatewaySettings gateway_settings(const NodeLines& lines) {
   if (lines.body_bytes_max) settings.chat.body_bytes_max = *lines.body_bytes_max;
   if (lines.buffered_bytes_max) settings.buffered_bodies_bytes_max = *lines.buffered_bytes_max;
   if (lines.engine_silence) settings.chat.engine_silence = *lines.engine_silence;
+  settings.prompt_edits =
+      lines.prompt_edits ? gateway::PromptEdits::apply : gateway::PromptEdits::none;
+  settings.chat.early_headers = lines.early_headers;
   settings.node = {"1.2.3", 77, std::chrono::system_clock::time_point{}};
   return settings;
 }
@@ -58,10 +70,10 @@ ApiNode::ApiNode(async::Executor executor, async::Offload& offload, const NodeLi
                  std::vector<ModelLine> models)
     : model_lines_(std::move(models)),
       engine_server_(executor),
-      engine_(executor, folder_ / "engine.sock", model_lines_, lines.slots),
+      engine_(executor, clock_, folder_ / "engine.sock", model_lines_, lines.slots),
       store_(folder_.path()),
       models_(store_, folder_.path(), offload),
-      router_({&engine_}),
+      router_({&engine_}, alias_rules(lines)),
       cache_(executor, clock_, cache_settings(lines)),
       client_(executor, clock_, {}) {
   for (const ModelLine& line : model_lines_) install(folder_.path(), line);

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <list>
 #include <sstream>
 
 #include "tests/api/answer.hpp"
 #include "tests/api/api_node.hpp"
 #include "tests/api/chunk_words.hpp"
 #include "tests/api/match.hpp"
+#include "tests/api/message_words.hpp"
 #include "tests/support/loop_fixture.hpp"
 #include "tests/support/raw_client.hpp"
 #include "werk/base/json_cursor.hpp"
@@ -33,6 +35,14 @@ struct Step {
   const Section* expect = nullptr;
   std::string body;
   std::string model_json;
+};
+
+// A place in the engine's script where the node's clock moves before more is said.
+struct Pause {
+  explicit Pause(const async::Executor& executor) : reached(executor), over(executor) {}
+  std::chrono::seconds length{0};
+  async::Event reached;
+  async::Event over;
 };
 
 // Whether the node's clock may be moved while the test waits.
@@ -57,7 +67,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
       const Section& section = file.steps[i];
       const ::testing::ScopedTrace place(GetParam().c_str(), static_cast<int>(section.line),
                                          section.title);
-      if (!section.is("request") && !section.is("chat")) {
+      if (!begins_step(section)) {
         change_node(section);
         ++i;
         continue;
@@ -74,6 +84,11 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
   async::awaitable<void> close_node(bool& closed) {
     co_await node_->close();
     closed = true;
+  }
+
+  static bool begins_step(const Section& section) {
+    return section.is("request") || section.is("chat") || section.is("messages") ||
+           section.is("count");
   }
 
   // Whether the section belongs to the request before it.
@@ -123,7 +138,10 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
 
   std::string request_bytes(Step& step) {
     const std::string_view text = step.request->text;
-    std::string head = "POST /v1/chat/completions\nContent-Type: application/json";
+    std::string_view path = "/v1/chat/completions";
+    if (step.request->is("messages")) path = "/v1/messages";
+    if (step.request->is("count")) path = "/v1/messages/count_tokens";
+    std::string head = fmt::format("POST {}\nContent-Type: application/json", path);
     std::string_view body = text;
     if (step.request->is("request")) {
       const std::size_t blank = text.find("\n\n");
@@ -185,13 +203,14 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     Reply reply = Reply::stream("text/event-stream");
     for (std::string_view line : lines_of(section.text)) {
       if (ends_reply(reply, line)) return reply;
-      std::string event;
-      constexpr std::string_view kNamed = "<event ";
-      if (line.starts_with(kNamed)) {
-        const std::size_t end = line.find('>');
-        event = fmt::format("event: {}\n", line.substr(kNamed.size(), end - kNamed.size()));
-        line.remove_prefix(end + 1);
+      constexpr std::string_view kPause = "<time passes ";
+      if (line.starts_with(kPause)) {
+        Pause& pause = pauses_.emplace_back(executor());
+        pause.length = std::chrono::seconds(std::stoi(std::string(line.substr(kPause.size()))));
+        reply.tell(pause.reached).wait_for(pause.over);
+        continue;
       }
+      std::string event = event_name(line);
       if (line.starts_with(':')) {
         event += fmt::format("{}\n\n", line);
       } else if (!trim(line).empty()) {
@@ -202,6 +221,16 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
       reply.chunk(event);
     }
     return reply.last_chunk().tell(played_);
+  }
+
+  // The line of an event's name, taken off the front of `<event NAME>DATA`; else empty.
+  static std::string event_name(std::string_view& line) {
+    constexpr std::string_view kNamed = "<event ";
+    if (!line.starts_with(kNamed)) return {};
+    const std::size_t end = line.find('>');
+    std::string name = fmt::format("event: {}\n", line.substr(kNamed.size(), end - kNamed.size()));
+    line.remove_prefix(end + 1);
+    return name;
   }
 
   Reply byte_reply(const Section& section) {
@@ -281,7 +310,10 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     if (asked == 0) return;
     const ReceivedRequest& request = node_->engine_server().requests().back();
     if (step.engine_receives) {
-      expect_same(text_difference(expanded(step.engine_receives->text), request.body),
+      const std::string wanted = expanded(step.engine_receives->text);
+      expect_same(step.engine_receives->title.ends_with("json")
+                      ? json_difference(wanted, request.body)
+                      : text_difference(wanted, request.body),
                   "the body that the engine received");
     }
     if (step.engine_head) {
@@ -302,6 +334,8 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     if (kind == "json") {
       EXPECT_TRUE(answer.whole) << "the answer was cut off";
       expect_same(json_difference(text, answer.body), answer.body);
+    } else if (kind == "message events") {
+      check_message_events(step, answer, text);
     } else if (kind == "events") {
       check_events(step, answer, text);
     } else if (text == "<empty>") {
@@ -316,7 +350,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
   static void check_head(const Answer& answer, std::string_view& text, std::string_view kind) {
     if (kind == "json") {
       EXPECT_EQ(answer.field("Content-Type"), "application/json");
-    } else if (kind == "events") {
+    } else if (kind.ends_with("events")) {
       EXPECT_EQ(answer.field("Content-Type"), "text/event-stream; charset=utf-8");
     }
     const auto is_field = [](std::string_view line) {
@@ -340,15 +374,24 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
   static void check_events(const Step& step, const Answer& answer, std::string_view text) {
     std::string events;
     bool cut = false;
-    for (const std::string_view line : lines_of(text)) {
+    for (std::string_view line : lines_of(text)) {
       if (line == "<cut>") {
         cut = true;
+      } else if (line.starts_with(':')) {
+        events += fmt::format("{}\n\n", line);
       } else if (!trim(line).empty()) {
+        events += event_name(line);
         events += fmt::format("data: {}\n\n", expanded(chunk_data(line, step.model_json)));
       }
     }
     expect_same(text_difference(events, answer.body), "the events");
     EXPECT_EQ(answer.whole, !cut) << "whether the stream ended properly";
+  }
+
+  static void check_message_events(const Step& step, const Answer& answer, std::string_view text) {
+    const MessageEvents events = message_events(text, step.model_json);
+    expect_same(text_difference(events.bytes, answer.body), "the events");
+    EXPECT_EQ(answer.whole, !events.cut) << "whether the stream ended properly";
   }
 
   // Turns of the loop until the condition holds. Once the engine has played its script and nothing
@@ -364,9 +407,11 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
           node_->engine().die();
           continue;
         }
+        if (pass_pause()) continue;
         // A script whose rest nobody wants any more is over, too.
         const bool played = played_.is_set() || node_->engine_server().connection_closed().is_set();
-        const bool may_move = time == Time::passes_when_played && played;
+        const bool loads = node_->engine().starting() && node_->cache().waiting() > 0;
+        const bool may_move = time == Time::passes_when_played && (played || loads);
         if (condition() || !may_move || steps > kStepsMax) break;
         node_->clock().advance(kStep);
         ++steps;
@@ -376,9 +421,21 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     EXPECT_LE(steps, kStepsMax) << "two hours passed and nothing came";
   }
 
+  // Moves the clock if the engine's script stands at a pause. Whether it did.
+  bool pass_pause() {
+    if (pauses_.empty() || !pauses_.front().reached.is_set()) return false;
+    Pause& pause = pauses_.front();
+    node_->clock().advance(pause.length);
+    pause.over.set();
+    poll();
+    pauses_.pop_front();
+    return true;
+  }
+
   async::Offload offload_{1};
   async::Event played_{loop_.executor()};
   async::Event died_{loop_.executor()};
+  std::list<Pause> pauses_;
   std::unique_ptr<ApiNode> node_;
   std::string default_model_;
   std::vector<std::unique_ptr<RawClient>> clients_;

@@ -47,17 +47,19 @@ std::string chunk_data(std::string_view line, std::string_view model_json) {
   }
   if (word == "usage") {
     const std::uint64_t prompt = std::stoull(std::string(take_word(rest)));
-    const std::uint64_t completion = std::stoull(std::string(rest));
+    const std::uint64_t completion = std::stoull(std::string(take_word(rest)));
     const std::string usage =
         fmt::format(R"(,"usage":{{"completion_tokens":{},"prompt_tokens":{},"total_tokens":{},)"
-                    R"("prompt_tokens_details":{{"cached_tokens":0}}}})",
-                    completion, prompt, prompt + completion);
+                    R"("prompt_tokens_details":{{"cached_tokens":{}}}}})",
+                    completion, prompt, prompt + completion, rest.empty() ? "0" : rest);
     return chunk("", model_json, usage);
   }
   if (word == "progress") {
     const std::string_view total = take_word(rest);
-    const std::string progress = fmt::format(
-        R"(,"prompt_progress":{{"total":{},"cache":0,"processed":{},"time_ms":0}})", total, rest);
+    const std::string_view processed = take_word(rest);
+    const std::string progress =
+        fmt::format(R"(,"prompt_progress":{{"total":{},"cache":{},"processed":{},"time_ms":0}})",
+                    total, rest.empty() ? "0" : rest, processed);
     return chunk(role, model_json, progress);
   }
   return std::string(line);

@@ -35,12 +35,18 @@ Status read_setting(NodeLines& node, std::string_view name, std::string_view val
     node.keys = words(value, ", ");
   } else if (name == "allow hosts") {
     node.allowed_hosts = words(value, ", ");
+  } else if (name == "alias") {
+    node.alias_rules.emplace_back(value);
+  } else if (name == "prompt edits") {
+    node.prompt_edits = value == "on";
   } else if (name == "body limit") {
     node.body_bytes_max = number();
   } else if (name == "buffered bodies limit") {
     node.buffered_bytes_max = number();
   } else if (name == "engine silence") {
     node.engine_silence = std::chrono::seconds(number());
+  } else if (name == "early headers") {
+    node.early_headers = std::chrono::seconds(number());
   } else if (name == "waiting limit") {
     node.waiting_max = number();
   } else if (name == "max resident") {
@@ -78,6 +84,16 @@ Status read_model(ModelLine& model, std::string_view word) {
     model.tools = value == "yes";
   } else if (name == "images") {
     model.images = value == "yes";
+  } else if (name == "counts") {
+    model.counts = value == "yes";
+  } else if (name == "reasoning") {
+    model.keeps_reasoning = value == "kept";
+  } else if (name == "system") {
+    model.later_system = value != "first";
+  } else if (name == "dialect") {
+    model.plain = value == "plain";
+  } else if (name == "start-takes") {
+    model.start_time = std::chrono::seconds(std::stoull(std::string(value)));
   } else if (word == "start=fails") {
     model.start = StartRule::fails;
   } else if (word == "start=unusable") {

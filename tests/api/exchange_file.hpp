@@ -26,16 +26,24 @@ struct ModelLine {
   std::vector<std::string> aliases;
   bool tools = true;
   bool images = false;
+  bool counts = true;            // the engine has a route that counts tokens
+  bool keeps_reasoning = false;  // the template has a place for earlier reasoning
+  bool later_system = true;      // the template takes system messages behind the first
+  bool plain = false;            // the engine takes OpenAI's dialect and nothing more
   StartRule start = StartRule::works;
+  std::chrono::seconds start_time{0};  // what the start takes before it works or fails
 };
 
 struct NodeLines {
   std::optional<std::string> default_model;
   std::vector<std::string> keys;
   std::vector<std::string> allowed_hosts;
+  std::vector<std::string> alias_rules;  // "NAME=MODEL"
+  bool prompt_edits = true;
   std::optional<std::uint64_t> body_bytes_max;
   std::optional<std::uint64_t> buffered_bytes_max;
   std::optional<std::chrono::seconds> engine_silence;
+  std::chrono::seconds early_headers{0};
   std::size_t waiting_max = 1024;
   std::size_t resident_max = 0;
   std::size_t slots = 4;

@@ -8,8 +8,8 @@ namespace werk::test {
 
 class ScriptedEngine::LiveRuntime final : public engine::Runtime {
  public:
-  LiveRuntime(ScriptedEngine& engine, engine::RuntimeFacts facts)
-      : engine_(engine), facts_(std::move(facts)), exited_(engine.executor_) {
+  LiveRuntime(ScriptedEngine& engine, const ModelLine& line, engine::RuntimeFacts facts)
+      : engine_(engine), line_(line), facts_(std::move(facts)), exited_(engine.executor_) {
     engine_.live_.push_back(this);
   }
   ~LiveRuntime() override { std::erase(engine_.live_, this); }
@@ -19,6 +19,14 @@ class ScriptedEngine::LiveRuntime final : public engine::Runtime {
     engine::HttpTarget target;
     target.unix_path = engine_.socket_;
     target.path = "/v1/chat/completions";
+    if (line_.counts) target.count_path = "/v1/chat/completions/input_tokens";
+    if (!line_.plain) {  // as llama-server
+      target.profile.names_tools_as_objects = false;
+      target.profile.tells_stop_when_verbose = true;
+      target.profile.reasoning_budget_member = "reasoning_budget_tokens";
+    }
+    target.profile.keeps_earlier_reasoning = line_.keeps_reasoning;
+    target.profile.takes_later_system = line_.later_system;
     target.authorization = "Bearer the-engines-own-key";
     target.model_name = kEngineModel;
     return target;
@@ -35,13 +43,18 @@ class ScriptedEngine::LiveRuntime final : public engine::Runtime {
 
  private:
   ScriptedEngine& engine_;
+  const ModelLine& line_;
   engine::RuntimeFacts facts_;
   async::Event exited_;
 };
 
-ScriptedEngine::ScriptedEngine(async::Executor executor, std::string socket,
+ScriptedEngine::ScriptedEngine(async::Executor executor, async::Clock& clock, std::string socket,
                                const std::vector<ModelLine>& models, std::size_t slots)
-    : executor_(std::move(executor)), socket_(std::move(socket)), models_(models), slots_(slots) {
+    : executor_(std::move(executor)),
+      clock_(clock),
+      socket_(std::move(socket)),
+      models_(models),
+      slots_(slots) {
   info_.name = "scripted";
   info_.pool = "scripted";
   info_.formats = {"gguf"};
@@ -66,8 +79,12 @@ Result<engine::StartPlan> ScriptedEngine::plan(const model::Manifest& manifest,
 }
 
 async::awaitable<Result<std::unique_ptr<engine::Runtime>>> ScriptedEngine::start(
-    engine::StartPlan plan, engine::StartObserver&, std::stop_token) {
+    engine::StartPlan plan, engine::StartObserver&, std::stop_token stop) {
   const ModelLine& line = line_of(plan.manifest.id);
+  ++starting_;
+  const bool over = co_await async::sleep_for(clock_, executor_, line.start_time, stop);
+  --starting_;
+  if (!over) co_return fail(ErrorCode::cancelled, "the start was stopped");
   if (line.start == StartRule::fails) {
     co_return fail(ErrorCode::start_failed, Origin::engine,
                    "the engine ended with status 1 while it started");
@@ -81,7 +98,7 @@ async::awaitable<Result<std::unique_ptr<engine::Runtime>>> ScriptedEngine::start
   facts.pid = 4242;
   facts.supports_tools = line.tools;
   facts.supports_images = line.images;
-  co_return std::make_unique<LiveRuntime>(*this, std::move(facts));
+  co_return std::make_unique<LiveRuntime>(*this, line, std::move(facts));
 }
 
 void ScriptedEngine::die() {
