@@ -29,7 +29,9 @@ class Call {
   ~Call();
 
   const std::string& id() const { return id_; }
+  // The answer itself begins, whatever was sent to bridge the wait.
   void first_byte();
+  bool answer_has_begun() const { return first_byte_.has_value(); }
   void ended(Outcome outcome);
   void failed(const Error& error);
   void cancelled() { ended(Outcome::cancelled); }

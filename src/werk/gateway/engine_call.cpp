@@ -101,15 +101,16 @@ async::awaitable<Result<runtime::Admission>> EngineCall::wait_alive(const routin
                                                                     EarlyHeaders early) {
   const async::Executor executor = co_await boost::asio::this_coro::executor;
   async::TaskGroup tasks(executor);
-  std::stop_source answered;
+  std::stop_source admitted;
+  sign_ = early.sign;
+  sign_due_at_ = parts_.clock.now() + early.after;
   // A call that needn't wait long costs a timer and no task.
-  auto timer = parts_.clock.call_at(parts_.clock.now() + early.after, [&] {
-    tasks.spawn(show_life(early.sign, answered.get_token()));
-  });
+  auto timer =
+      parts_.clock.call_at(sign_due_at_, [&] { tasks.spawn(show_life(admitted.get_token())); });
   Result<runtime::Admission> admission =
       co_await parts_.cache.admit(*route.engine, route.plan, ask, exchange_.gone());
   timer.reset();
-  answered.request_stop();
+  admitted.request_stop();
   // One writer at a time: the answer or the error comes after the last sign.
   co_await tasks.join();
   if (!admission) co_return pass_on(admission);
@@ -118,19 +119,29 @@ async::awaitable<Result<runtime::Admission>> EngineCall::wait_alive(const routin
   co_return admission;
 }
 
-async::awaitable<void> EngineCall::show_life(std::string_view sign, std::stop_token answered) {
-  if (answered.stop_requested()) co_return;
+async::awaitable<void> EngineCall::show_life(std::stop_token admitted) {
+  if (admitted.stop_requested()) co_return;
   const async::Executor executor = co_await boost::asio::this_coro::executor;
+  while (true) {
+    const Status shown = co_await show_sign();
+    if (!shown) break;
+    const bool goes_on =
+        co_await async::sleep_for(parts_.clock, executor, kSignOfLifeEvery, admitted);
+    if (!goes_on) break;
+  }
+}
+
+bool EngineCall::sign_is_due() const {
+  return !sign_.empty() && !call_.answer_has_begun() && parts_.clock.now() >= sign_due_at_;
+}
+
+async::awaitable<Status> EngineCall::show_sign() {
+  sign_due_at_ = parts_.clock.now() + kSignOfLifeEvery;
+  if (exchange_.started()) co_return co_await exchange_.write(sign_);
   http::ResponseHead head;
   head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
   head.headers.add("Cache-Control", "no-cache");
-  Status shown = co_await exchange_.start(std::move(head), sign);
-  while (shown) {
-    const bool goes_on =
-        co_await async::sleep_for(parts_.clock, executor, kSignOfLifeEvery, answered);
-    if (!goes_on) break;
-    shown = co_await exchange_.write(sign);
-  }
+  co_return co_await exchange_.start(std::move(head), sign_);
 }
 
 async::awaitable<Status> EngineCall::run(runtime::Admission& admission,
@@ -190,6 +201,7 @@ async::awaitable<Status> EngineCall::relay(http::Response& engine, SilenceLimit&
     if (bytes->empty()) break;
     silence.pause();
     Status relayed = co_await piece(*bytes, filter, writer);
+    if (relayed && sign_is_due()) relayed = co_await show_sign();
     silence.life();
     if (!relayed) co_return relayed;
   }

@@ -45,8 +45,9 @@ class AnswerWriter {
   virtual async::awaitable<Status> end(const ChatStreamFacts& facts) = 0;
 };
 
-// What a streamed call gets while it waits for the right to run, so that its client doesn't give
-// up: the head of its answer once it has waited `after`, and then a sign of life time and again.
+// What a streamed call gets until its answer begins, so that its client doesn't give up: the head
+// once it has waited `after`, and then a sign of life time and again. While it waits for the right
+// to run a timer sees to it; later the engine's own signs of life do.
 struct EarlyHeaders {
   async::Duration after{};     // zero: never
   std::string_view sign = {};  // an event or a comment that clients skip
@@ -83,7 +84,9 @@ class EngineCall {
  private:
   async::awaitable<Result<runtime::Admission>> wait_alive(const routing::Route& route,
                                                           runtime::Ask ask, EarlyHeaders early);
-  async::awaitable<void> show_life(std::string_view sign, std::stop_token answered);
+  async::awaitable<void> show_life(std::stop_token admitted);
+  async::awaitable<Status> show_sign();
+  bool sign_is_due() const;
   async::awaitable<Status> talk(runtime::Admission& admission, const engine::HttpTarget& target,
                                 std::string_view body, ChatStreamFilter& filter,
                                 AnswerWriter& writer);
@@ -101,6 +104,8 @@ class EngineCall {
   Call& call_;
   BodyHold hold_;
   async::Duration silence_;
+  std::string_view sign_;  // empty: without early headers
+  async::TimePoint sign_due_at_{};
   http::SseParser parser_;
 };
 
