@@ -66,7 +66,7 @@ Result<model::InstalledModel> pick_model(const Settings& settings,
   if (!listing) return pass_on(listing);
   if (listing->models.empty()) {
     return fail(ErrorCode::model_not_found,
-                "no model is installed; `werk pull` or `werk import FILE --name ID` brings one");
+                "no model is installed; `werk import FILE --name ID` brings one");
   }
   // Of several the first that the client can work with; without one the first, to say why not.
   const auto fit = [&](const model::InstalledModel& model) {
@@ -85,6 +85,15 @@ Result<std::string> find_claude() {
   if (program) return *program;
   return fail(ErrorCode::not_found,
               "claude is not in PATH; `npm install -g @anthropic-ai/claude-code` installs it");
+}
+
+// A node that runs already has options of its own.
+void note_idle_options(const CommandLine& line, const std::string& url) {
+  for (const GivenFlag& given : line.flags) {
+    if (given.flag == "--model" || given.flag == "--model-home") continue;
+    fmt::print(stderr, "werk: a node serves this home already at {}; {} has no effect on it\n", url,
+               given.flag);
+  }
 }
 
 // An address that is listened on everywhere is reached on this machine.
@@ -283,6 +292,7 @@ int launch_command(const CommandLine& line, const Settings& settings,
     client.environment = claude_environment(process::own_environment(), {reachable(url), key, id});
   };
   if (const auto running = process::NodeLock::running(home.string())) {
+    note_idle_options(line, running->address);
     lead_to(running->address);
     return failed(process::become(std::move(client)));
   }
