@@ -318,14 +318,19 @@ TEST_F(SdkTest, TheOfficialSdksWorkUnchangedAndCurlToo) {
   EXPECT_EQ(run(sdks_ + "/bin/python " + std::string(WERK_SDK_CHECKS) + "/openai_check.py " + url +
                 " smollm2"),
             0);
-  EXPECT_EQ(run("PATH=" + sdks_ + "/bin:$PATH node " + sdks_ + "/js/openai_check.mjs " + url +
-                " smollm2"),
-            0);
+  EXPECT_EQ(run(sdks_ + "/js/node " + sdks_ + "/js/openai_check.mjs " + url + " smollm2"), 0);
   EXPECT_EQ(
       run("curl -sS --fail-with-body -o /dev/null " + url +
           R"(/chat/completions -H 'Content-Type: application/json' -d )"
           R"('{"model":"smollm2","max_tokens":2,"messages":[{"role":"user","content":"hi"}]}')"),
       0);
+}
+
+TEST_F(SdkTest, TheAnthropicSdksWorkUnchanged) {
+  NodeProcess node(settings({"--parallel", "2", "--ctx-size", "1024"}));
+  const std::string arguments = " http://127.0.0.1:" + std::to_string(node.port()) + " smollm2";
+  EXPECT_EQ(run(sdks_ + "/bin/python " + WERK_SDK_CHECKS + "/anthropic_check.py" + arguments), 0);
+  EXPECT_EQ(run(sdks_ + "/js/node " + sdks_ + "/js/anthropic_check.mjs" + arguments), 0);
 }
 
 }  // namespace
