@@ -17,7 +17,8 @@ namespace json = boost::json;
 json::object engine_settings() {
   const std::string_view replies = R"([
     {"reasoning": ["Hm", "."],
-     "tool_calls": [{"id": "call_1", "name": "weather", "arguments": ["{\"ci", "ty\":\"Kö", "ln\"}"]},
+     "tool_calls": [{"id": "call_1", "name": "weather",
+                     "arguments": ["{\"ci", "ty\":\"Kö", "ln\"}"]},
                     {"id": "call_2", "name": "time", "arguments": []}]},
     {"content": ["It ", "rains."]}])";
   const std::string_view props = R"({"chat_template_caps": {"supports_tools": true}})";
