@@ -77,6 +77,16 @@ class RealEngineTest : public ::testing::Test {
     return static_cast<pid_t>(runtime_of(port, model).at("pid").to_number<int>());
   }
 
+  static std::size_t starts(const NodeProcess& node) {
+    const std::string log = node.log();
+    std::size_t count = 0;
+    for (std::size_t at = log.find(" starting llama-server "); at != std::string::npos;
+         at = log.find(" starting llama-server ", at + 1)) {
+      ++count;
+    }
+    return count;
+  }
+
   // The engine itself, past the node: its socket and key as its own process knows them.
   static std::string ask_engine(pid_t pid, const std::string& body) {
     const std::string process = "/proc/" + std::to_string(pid);
@@ -170,13 +180,7 @@ TEST_F(RealEngineTest, ThirtyTwoCallersOfOneColdModelShareOneProcessAndEachIsAns
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(statuses, std::vector<int>(32, 200));
-  const std::string log = node.log();
-  std::size_t starts = 0;
-  for (std::size_t at = log.find(" starting llama-server "); at != std::string::npos;
-       at = log.find(" starting llama-server ", at + 1)) {
-    ++starts;
-  }
-  EXPECT_EQ(starts, 1u) << log;
+  EXPECT_EQ(starts(node), 1u) << node.log();
 }
 
 TEST_F(RealEngineTest, TheSizingContractHoldsOnTheRealLaunchLine) {
@@ -292,6 +296,78 @@ TEST_F(RealEngineTest, StreamsThatRunAtATerminationEndWholeAndNoEngineIsLeft) {
   }
   EXPECT_EQ(node.wait_exit(), 0);
   EXPECT_EQ(::kill(engine, 0), -1);
+}
+
+// Three models of equal size: the small one under other names of the same length.
+class ManyModelsTest : public RealEngineTest {
+ protected:
+  void SetUp() override {
+    RealEngineTest::SetUp();
+    if (IsSkipped()) return;
+    const auto original = model::Store(home_.path()).find("smollm2");
+    ASSERT_TRUE(original);
+    std::string bytes = read_file(original->weights_path().string());
+    const std::size_t name = bytes.find(original->manifest.name);
+    ASSERT_NE(name, std::string::npos);
+    for (const std::string id : {"model-a", "model-b", "model-c"}) {
+      bytes[name] = id.back();
+      const TemporaryFolder folder;
+      const std::filesystem::path file = folder / "model.gguf";
+      std::ofstream(file, std::ios::binary) << bytes;
+      model::ImportRequest request;
+      request.path = file;
+      request.id = id;
+      ASSERT_TRUE(model::Store(home_.path()).import_file(request));
+    }
+  }
+  // One call of the given kind; true if its answer is whole and in the dialect's form.
+  static bool ask(std::uint16_t port, const std::string& model, std::size_t kind) {
+    const bool streamed = kind % 2 == 0;
+    const std::string more =
+        R"("max_tokens":12,"temperature":0,"stream":)" + std::string(streamed ? "true" : "false");
+    const bool messages = kind % 4 >= 2;
+    HttpCall call(port, "POST", messages ? "/v1/messages" : "/v1/chat/completions",
+                  chat_body(model, more));
+    const std::string& answer = call.whole_body();
+    if (call.status() != 200 || call.end() != BodyEnd::proper) return false;
+    if (streamed)
+      return answer.ends_with(messages ? "{\"type\":\"message_stop\"}\n\n" : "data: [DONE]\n\n");
+    const auto whole = json::parse(answer).as_object();
+    return whole.at("model").as_string() == model &&
+           whole.contains(messages ? "stop_reason" : "choices");
+  }
+};
+
+TEST_F(ManyModelsTest, SixClientsInBothDialectsAreServedByThreeProcesses) {
+  NodeProcess node(settings({"--parallel", "2", "--ctx-size", "512"}));
+  const std::uint16_t port = node.port();
+  std::vector<std::thread> clients;
+  std::vector<int> right(6, 0);
+  for (std::size_t client = 0; client < right.size(); ++client) {
+    clients.emplace_back([&, client] {
+      const std::vector<std::string> models = {"model-a", "model-b", "model-c"};
+      for (std::size_t turn = 0; turn < 6; ++turn) {
+        right[client] += ask(port, models[(client + turn) % 3], client + turn) ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(right, std::vector<int>(6, 6)) << node.log();
+  EXPECT_EQ(starts(node), 3u);
+  EXPECT_EQ(observability(port).at("runtimes").as_array().size(), 3u);
+}
+
+TEST_F(ManyModelsTest, SixClientsOfOneModelAreServedByOneProcess) {
+  NodeProcess node(settings({"--parallel", "2", "--ctx-size", "512"}));
+  const std::uint16_t port = node.port();
+  std::vector<std::thread> clients;
+  std::vector<int> right(6, 0);
+  for (std::size_t client = 0; client < right.size(); ++client) {
+    clients.emplace_back([&, client] { right[client] = ask(port, "model-a", client) ? 1 : 0; });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(right, std::vector<int>(6, 1));
+  EXPECT_EQ(starts(node), 1u);
 }
 
 // The SDKs that tests/e2e/sdk/prepare installed; WERK_TEST_SDKS names their folder.
