@@ -28,7 +28,28 @@ http::ClientRequest engine_request(const engine::HttpTarget& target, std::string
   return request;
 }
 
+http::ResponseHead event_stream_head() {
+  http::ResponseHead head;
+  head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
+  head.headers.add("Cache-Control", "no-cache");
+  return head;
+}
+
 }  // namespace
+
+async::awaitable<Status> write_events(http::Exchange& exchange, Call& call, std::string& out) {
+  if (out.empty()) co_return Status();
+  Status written;
+  call.first_byte();
+  if (exchange.started()) {
+    written = co_await exchange.write(out);
+  } else {
+    http::ResponseHead head = event_stream_head();
+    written = co_await exchange.start(std::move(head), out);
+  }
+  out.clear();
+  co_return written;
+}
 
 async::awaitable<void> refuse_call(http::Exchange& exchange, Call& call, Error error,
                                    const ErrorSpeech& speech) {
@@ -138,9 +159,7 @@ bool EngineCall::sign_is_due() const {
 async::awaitable<Status> EngineCall::show_sign() {
   sign_due_at_ = parts_.clock.now() + kSignOfLifeEvery;
   if (exchange_.started()) co_return co_await exchange_.write(sign_);
-  http::ResponseHead head;
-  head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
-  head.headers.add("Cache-Control", "no-cache");
+  http::ResponseHead head = event_stream_head();
   co_return co_await exchange_.start(std::move(head), sign_);
 }
 

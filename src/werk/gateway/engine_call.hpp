@@ -57,6 +57,10 @@ constexpr async::Duration kSignOfLifeEvery = std::chrono::seconds(10);
 // Where a body goes as it arrives; fails as soon as it can't be right any more.
 using BodyFeed = std::function<Status(std::string_view piece)>;
 
+// Writes what has gathered to the client of an event stream, the first time with the head, and
+// clears it.
+async::awaitable<Status> write_events(http::Exchange& exchange, Call& call, std::string& out);
+
 // Ends a call that failed: as an error of the dialect, before the answer's first byte or as its
 // last event, or in silence when nobody listens any more.
 async::awaitable<void> refuse_call(http::Exchange& exchange, Call& call, Error error,

@@ -38,20 +38,8 @@ async::awaitable<Status> MessagesStreamAnswer::end(const ChatStreamFacts&) {
 }
 
 async::awaitable<Status> MessagesStreamAnswer::write() {
-  if (out_.empty()) co_return Status();
-  Status written;
-  written_at_ = clock_.now();
-  call_.first_byte();
-  if (exchange_.started()) {
-    written = co_await exchange_.write(out_);
-  } else {
-    http::ResponseHead head;
-    head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
-    head.headers.add("Cache-Control", "no-cache");
-    written = co_await exchange_.start(std::move(head), out_);
-  }
-  out_.clear();
-  co_return written;
+  if (!out_.empty()) written_at_ = clock_.now();
+  co_return co_await write_events(exchange_, call_, out_);
 }
 
 MessagesWholeAnswer::MessagesWholeAnswer(http::Exchange& exchange, Call& call,

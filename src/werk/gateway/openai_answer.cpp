@@ -3,19 +3,7 @@
 namespace werk::gateway {
 
 async::awaitable<Status> OpenAiStreamAnswer::flush(const ChatStreamFacts&) {
-  if (out_.empty()) co_return Status();
-  Status written;
-  call_.first_byte();
-  if (exchange_.started()) {
-    written = co_await exchange_.write(out_);
-  } else {
-    http::ResponseHead head;
-    head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
-    head.headers.add("Cache-Control", "no-cache");
-    written = co_await exchange_.start(std::move(head), out_);
-  }
-  out_.clear();
-  co_return written;
+  co_return co_await write_events(exchange_, call_, out_);
 }
 
 async::awaitable<Status> OpenAiStreamAnswer::end(const ChatStreamFacts& facts) {
