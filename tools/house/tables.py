@@ -96,5 +96,5 @@ INCLUDE_BANS = (
 
 # Documents and messages speak of the project alone: no home of a person, no folder of one machine, no package registry's host.
 PRIVATE_TEXT = re.compile(r'(?<![\w.~-])/(?:home/\w+|root/|work/|Users/\w+)'
-                          r'|\b(?:registry\.npmjs\.org|pypi\.org|files\.pythonhosted\.org|deb\.debian\.org|proxy\.golang\.org)\b')
+                          r'|\b(?:registry|pypi|files|deb|proxy)\.(?:npmjs|org|pythonhosted|debian|golang)\b')
 PRIVATE_TEXT_FILES = re.compile(r'.*\.md$|Makefile$|cmake/|src/(?!.*_test\w*\.[ch]pp$)')
