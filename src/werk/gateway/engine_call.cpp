@@ -15,17 +15,24 @@ namespace {
 
 constexpr std::size_t kEngineErrorBytesMax = 64 * 1024;
 constexpr auto kTrailerWait = 200ms;
+constexpr std::size_t kCountBytesMax = 64 * 1024;
+constexpr auto kCountLimit = 60s;
 
 // Nothing of the client's own head goes on to the engine, its key least of all.
-http::ClientRequest engine_request(const engine::HttpTarget& target, std::string_view body) {
+http::ClientRequest engine_request(const engine::HttpTarget& target, std::string path,
+                                   std::string accept, std::string_view body) {
   http::ClientRequest request;
   request.method = "POST";
-  request.target = target.path;
+  request.target = std::move(path);
   request.headers.add("Content-Type", "application/json");
-  request.headers.add("Accept", "text/event-stream");
+  if (!accept.empty()) request.headers.add("Accept", std::move(accept));
   if (!target.authorization.empty()) request.headers.add("Authorization", target.authorization);
   request.body = body;
   return request;
+}
+
+http::Address address_of(const engine::HttpTarget& target) {
+  return {target.unix_path, target.host, target.port};
 }
 
 http::ResponseHead event_stream_head() {
@@ -74,6 +81,26 @@ async::awaitable<void> refuse_call(http::Exchange& exchange, Call& call, Error e
   co_await exchange.respond(std::move(head), body);
 }
 
+async::awaitable<void> conclude_call(http::Exchange& exchange, Call& call, Status outcome,
+                                     const ErrorSpeech& speech) {
+  if (outcome) {
+    call.ended(Call::Outcome::served);
+  } else {
+    co_await refuse_call(exchange, call, std::move(outcome.error()), speech);
+  }
+}
+
+Result<std::string> model_of(const std::optional<std::string>& named,
+                             const std::optional<std::string>& default_model) {
+  if (named) return *named;
+  if (default_model) return *default_model;
+  Error error{ErrorCode::invalid_request,
+              "the request names no model, and the node was started without a default (--model ID)",
+              Origin::client};
+  error.param = "model";
+  return fail(std::move(error));
+}
+
 async::awaitable<Result<std::string>> EngineCall::read_body(std::uint64_t bytes_max,
                                                             BodyFeed feed) {
   exchange_.limit_body(bytes_max);
@@ -108,18 +135,19 @@ async::awaitable<Result<runtime::Admission>> EngineCall::admit(const routing::Ro
   runtime::Ask ask;
   ask.weight = weight;
   ask.client = exchange_.request().peer;
-  if (early.after > async::Duration::zero()) co_return co_await wait_alive(route, ask, early);
-  Result<runtime::Admission> admission =
-      co_await parts_.cache.admit(*route.engine, route.plan, ask, exchange_.gone());
+  Result<runtime::Admission> admission = co_await wait(route, std::move(ask), early);
   if (!admission) co_return pass_on(admission);
   call_.load_time = admission->load_time;
   call_.permit_time = admission->permit_time;
   co_return admission;
 }
 
-async::awaitable<Result<runtime::Admission>> EngineCall::wait_alive(const routing::Route& route,
-                                                                    runtime::Ask ask,
-                                                                    EarlyHeaders early) {
+async::awaitable<Result<runtime::Admission>> EngineCall::wait(const routing::Route& route,
+                                                              runtime::Ask ask,
+                                                              EarlyHeaders early) {
+  if (early.after <= async::Duration::zero()) {
+    co_return co_await parts_.cache.admit(*route.engine, route.plan, ask, exchange_.gone());
+  }
   const async::Executor executor = co_await boost::asio::this_coro::executor;
   async::TaskGroup tasks(executor);
   std::stop_source admitted;
@@ -134,9 +162,6 @@ async::awaitable<Result<runtime::Admission>> EngineCall::wait_alive(const routin
   admitted.request_stop();
   // One writer at a time: the answer or the error comes after the last sign.
   co_await tasks.join();
-  if (!admission) co_return pass_on(admission);
-  call_.load_time = admission->load_time;
-  call_.permit_time = admission->permit_time;
   co_return admission;
 }
 
@@ -169,15 +194,15 @@ async::awaitable<Status> EngineCall::run(runtime::Admission& admission,
   Status talked = co_await talk(admission, target, body, filter, writer);
   note_tokens(filter.facts());
   if (talked || talked.error().origin != Origin::engine) co_return talked;
-  Error explained = co_await explain(std::move(talked.error()), admission);
+  Error explained = co_await explain(std::move(talked.error()), admission.lease);
   co_return fail(std::move(explained));
 }
 
 async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
                                           const engine::HttpTarget& target, std::string_view body,
                                           ChatStreamFilter& filter, AnswerWriter& writer) {
-  http::ClientRequest request = engine_request(target, body);
-  http::Address address{target.unix_path, target.host, target.port};
+  http::ClientRequest request = engine_request(target, target.path, "text/event-stream", body);
+  http::Address address = address_of(target);
   // Until the engine has said that it is finished its slot may still work for this call.
   admission.permit.quarantine();
   SilenceLimit silence(parts_.clock, silence_, exchange_.gone());
@@ -259,13 +284,39 @@ Error EngineCall::gave_up(const Error& error, const SilenceLimit& silence) const
                Origin::engine};
 }
 
-async::awaitable<Error> EngineCall::explain(Error error, runtime::Admission& admission) {
+async::awaitable<Error> EngineCall::explain(Error error, runtime::Lease& lease) {
   const bool engine_fault =
       error.code == ErrorCode::engine_failed || error.code == ErrorCode::engine_timeout;
   if (!engine_fault) co_return error;
-  const bool dead = co_await admission.lease.settle_death();
-  if (dead) error.message = "the engine died: " + admission.lease.runtime().exit_reason();
+  const bool dead = co_await lease.settle_death();
+  if (dead) error.message = "the engine died: " + lease.runtime().exit_reason();
   co_return error;
+}
+
+async::awaitable<Result<std::string>> EngineCall::count(runtime::Lease& lease,
+                                                        const engine::HttpTarget& target,
+                                                        std::string_view body) {
+  http::ClientRequest request = engine_request(target, target.count_path, "", body);
+  http::Address address = address_of(target);
+  async::Deadline limit(parts_.clock, kCountLimit, exchange_.gone());
+  auto answer = co_await parts_.client.fetch(std::move(address), std::move(request), kCountBytesMax,
+                                             limit.token());
+  if (!answer) {
+    Error error = answer.error();
+    if (limit.expired()) {
+      error = Error{ErrorCode::engine_timeout, "the engine did not count the tokens in time",
+                    Origin::engine};
+    }
+    Error explained = co_await explain(std::move(error), lease);
+    co_return fail(std::move(explained));
+  }
+  if (answer->status == 404) {
+    co_return fail(ErrorCode::unsupported, "this llama-server is too old to count tokens");
+  }
+  if (answer->status != 200) {
+    co_return fail(engine_error_from(static_cast<unsigned>(answer->status), answer->body));
+  }
+  co_return std::move(answer->body);
 }
 
 void EngineCall::note_tokens(const ChatStreamFacts& facts) {

@@ -66,6 +66,14 @@ async::awaitable<Status> write_events(http::Exchange& exchange, Call& call, std:
 async::awaitable<void> refuse_call(http::Exchange& exchange, Call& call, Error error,
                                    const ErrorSpeech& speech);
 
+// Records the outcome; tells a failure to the client.
+async::awaitable<void> conclude_call(http::Exchange& exchange, Call& call, Status outcome,
+                                     const ErrorSpeech& speech);
+
+// The model of a call: the one it names, else the node's default.
+Result<std::string> model_of(const std::optional<std::string>& named,
+                             const std::optional<std::string>& default_model);
+
 class EngineCall {
  public:
   EngineCall(const CallParts& parts, http::Exchange& exchange, Call& call, async::Duration silence)
@@ -85,9 +93,15 @@ class EngineCall {
                                std::string_view body, ChatStreamFilter& filter,
                                AnswerWriter& writer);
 
+  // Asks the engine how it counts this body, which needs no slot; its answer's text. Fails with
+  // unsupported where it can't, and as run() does.
+  async::awaitable<Result<std::string>> count(runtime::Lease& lease,
+                                              const engine::HttpTarget& target,
+                                              std::string_view body);
+
  private:
-  async::awaitable<Result<runtime::Admission>> wait_alive(const routing::Route& route,
-                                                          runtime::Ask ask, EarlyHeaders early);
+  async::awaitable<Result<runtime::Admission>> wait(const routing::Route& route, runtime::Ask ask,
+                                                    EarlyHeaders early);
   async::awaitable<void> show_life(std::stop_token admitted);
   async::awaitable<Status> show_sign();
   bool sign_is_due() const;
@@ -100,7 +114,7 @@ class EngineCall {
                                  AnswerWriter& writer);
   Status feed(std::string_view bytes, ChatStreamFilter& filter, AnswerWriter& writer);
   Error gave_up(const Error& error, const SilenceLimit& silence) const;
-  async::awaitable<Error> explain(Error error, runtime::Admission& admission);
+  async::awaitable<Error> explain(Error error, runtime::Lease& lease);
   void note_tokens(const ChatStreamFacts& facts);
 
   const CallParts& parts_;

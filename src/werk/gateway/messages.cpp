@@ -8,7 +8,6 @@
 #include "werk/base/digest.hpp"
 #include "werk/base/json_cursor.hpp"
 #include "werk/gateway/abilities.hpp"
-#include "werk/gateway/engine_error.hpp"
 #include "werk/gateway/errors.hpp"
 #include "werk/gateway/messages_answer.hpp"
 #include "werk/gateway/messages_errors.hpp"
@@ -16,12 +15,8 @@
 
 namespace werk::gateway {
 
-using namespace std::chrono_literals;
-
 namespace {
 
-constexpr std::size_t kCountBytesMax = 64 * 1024;
-constexpr auto kCountLimit = 60s;
 constexpr std::size_t kMessageIdBytes = 12;
 
 Needs needs_of(const chat::Request& request) {
@@ -90,20 +85,12 @@ struct Messages::Job {
 
 async::awaitable<void> Messages::generate(http::Exchange& exchange, Call& call) {
   Status outcome = co_await run_generation(exchange, call);
-  if (outcome) {
-    call.ended(Call::Outcome::served);
-  } else {
-    co_await refuse_call(exchange, call, std::move(outcome.error()), messages_errors());
-  }
+  co_await conclude_call(exchange, call, std::move(outcome), messages_errors());
 }
 
 async::awaitable<void> Messages::count(http::Exchange& exchange, Call& call) {
   Status outcome = co_await run_count(exchange, call);
-  if (outcome) {
-    call.ended(Call::Outcome::served);
-  } else {
-    co_await refuse_call(exchange, call, std::move(outcome.error()), messages_errors());
-  }
+  co_await conclude_call(exchange, call, std::move(outcome), messages_errors());
 }
 
 async::awaitable<Result<Messages::Job>> Messages::read(EngineCall& engine_call,
@@ -116,15 +103,9 @@ async::awaitable<Result<Messages::Job>> Messages::read(EngineCall& engine_call,
   if (!request) co_return pass_on(request);
   Job job;
   job.request = std::move(*request);
-  job.model = job.request.model.value_or(settings_.default_model.value_or(""));
-  if (job.model.empty()) {
-    Error error{
-        ErrorCode::invalid_request,
-        "the request names no model, and the node was started without a default (--model ID)",
-        Origin::client};
-    error.param = "model";
-    co_return fail(std::move(error));
-  }
+  Result<std::string> model = model_of(job.request.model, settings_.default_model);
+  if (!model) co_return pass_on(model);
+  job.model = std::move(*model);
   co_return job;
 }
 
@@ -187,31 +168,9 @@ async::awaitable<Status> Messages::run_count(http::Exchange& exchange, Call& cal
     co_return fail(ErrorCode::unsupported, "this engine can't count tokens without generating");
   }
   const std::string body = render_openai_chat(job->request.chat, render_options(*target));
-  http::ClientRequest request;
-  request.method = "POST";
-  request.target = target->count_path;
-  request.headers.add("Content-Type", "application/json");
-  if (!target->authorization.empty()) request.headers.add("Authorization", target->authorization);
-  request.body = body;
-  http::Address address{target->unix_path, target->host, target->port};
-  async::Deadline limit(parts_.clock, kCountLimit, exchange.gone());
-  auto answer = co_await parts_.client.fetch(std::move(address), std::move(request), kCountBytesMax,
-                                             limit.token());
-  if (!answer) {
-    Error error = answer.error();
-    if (error.code == ErrorCode::engine_failed) {
-      const bool dead = co_await lease->settle_death();
-      if (dead) error.message = "the engine died: " + runtime.exit_reason();
-    }
-    co_return fail(std::move(error));
-  }
-  if (answer->status == 404) {
-    co_return fail(ErrorCode::unsupported, "this llama-server is too old to count tokens");
-  }
-  if (answer->status != 200) {
-    co_return fail(engine_error_from(static_cast<unsigned>(answer->status), answer->body));
-  }
-  Result<std::uint64_t> tokens = counted(answer->body);
+  Result<std::string> answer = co_await engine_call.count(*lease, *target, body);
+  if (!answer) co_return pass_on(answer);
+  Result<std::uint64_t> tokens = counted(*answer);
   if (!tokens) co_return pass_on(tokens);
   call.prompt_tokens = *tokens;
   http::ResponseHead head;

@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::string_view kWaitingComment = ": waiting\n\n";
 
-Error refusal(ErrorCode code, std::string message, std::string param) {
-  Error error{code, std::move(message), Origin::client};
-  error.param = std::move(param);
-  return error;
-}
-
 ChatStreamOptions stream_options(const Call& call, const ChatRequestView& view, std::string model) {
   ChatStreamOptions options;
   options.client_model = std::move(model);
@@ -48,11 +42,7 @@ struct OpenAiChat::Job {
 
 async::awaitable<void> OpenAiChat::handle(http::Exchange& exchange, Call& call) {
   Status outcome = co_await run(exchange, call);
-  if (outcome) {
-    call.ended(Call::Outcome::served);
-  } else {
-    co_await refuse_call(exchange, call, std::move(outcome.error()), openai_errors());
-  }
+  co_await conclude_call(exchange, call, std::move(outcome), openai_errors());
 }
 
 async::awaitable<Status> OpenAiChat::run(http::Exchange& exchange, Call& call) {
@@ -73,16 +63,9 @@ async::awaitable<Result<OpenAiChat::Job>> OpenAiChat::read(EngineCall& engine_ca
   Result<ChatRequestView> view = reader.finish(job.body);
   if (!view) co_return pass_on(view);
   job.view = std::move(*view);
-  if (job.view.model) {
-    job.model = *job.view.model;
-  } else if (settings_.default_model) {
-    job.model = *settings_.default_model;
-  } else {
-    co_return fail(refusal(
-        ErrorCode::invalid_request,
-        "the request names no model, and the node was started without a default (--model ID)",
-        "model"));
-  }
+  Result<std::string> model = model_of(job.view.model, settings_.default_model);
+  if (!model) co_return pass_on(model);
+  job.model = std::move(*model);
   co_return job;
 }
 
