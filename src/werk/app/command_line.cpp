@@ -182,7 +182,8 @@ int own_words(int argc, const char* const* argv, std::vector<std::string>& clien
 
 Parsed parse_command_line(int argc, const char* const* argv) {
   CLI::App app(
-      "Werk puts every model of this machine behind one address that speaks the OpenAI dialect.",
+      "Werk puts every model of this machine behind one address that speaks the OpenAI and the "
+      "Anthropic dialect.",
       "werk");
   Collected collected;
   Commands commands;
