@@ -19,6 +19,15 @@
 
 namespace werk::runtime {
 
+// A pinned runtime is never a victim and has no idle time-out.
+enum class Pinned : std::uint8_t { no, yes };
+
+// What is set for one model.
+struct ModelRule {
+  Pinned pinned = Pinned::no;
+  std::optional<async::Duration> idle_timeout = std::nullopt;  // instead of the node's; 0: never
+};
+
 struct CacheSettings {
   std::map<std::string, std::size_t> pool_capacity =
       {};  // runtimes per pool; absent or 0: no limit
@@ -28,6 +37,8 @@ struct CacheSettings {
   async::Duration start_timeout = std::chrono::seconds(300);  // without progress
   async::Duration stop_grace = std::chrono::seconds(5);       // between asking and killing
   std::size_t waiting_max = 1024;  // calls per runtime, loading and queueing together
+  async::Duration idle_timeout{};  // a runtime without calls for so long is stopped; 0: never
+  std::map<std::string, ModelRule> by_model = {};  // by model id
 };
 
 // What a call asks of a runtime.
