@@ -1,4 +1,4 @@
-// bench_cancel: P12 (OpenAI half). How long from a client's close to the engine's connection being
+// bench_cancel: P12. How long from a client's close to the engine's connection being
 // closed, stamped by the mock on the clock both share; and that a call which left while it waited
 // for a slot never reaches the engine.
 #include <fmt/format.h>
@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "bench/support/load.hpp"
+#include "bench/support/main.hpp"
 #include "bench/support/mock_control.hpp"
 #include "bench/support/programs.hpp"
 #include "bench/support/report.hpp"
@@ -21,7 +21,6 @@
 namespace werk::bench {
 namespace {
 
-constexpr std::string_view kTarget = "/v1/chat/completions";
 constexpr std::uint64_t kPaceUs = 1000;
 constexpr std::uint64_t kEndlessTokens = 20'000;
 
@@ -61,9 +60,7 @@ struct Phase {
   bool reads_first = false;  // leaves behind the first bytes
 };
 
-std::string request_for(const Phase& phase) {
-  return http_request("POST", kTarget, mock_body("m0", phase.audience, phase.order));
-}
+std::string name_of(Dialect dialect) { return dialect == Dialect::messages ? ", Messages" : ""; }
 
 void report_times(const std::string& name, const std::vector<std::vector<double>>& rounds,
                   const std::string& note) {
@@ -78,9 +75,9 @@ void report_times(const std::string& name, const std::vector<std::vector<double>
                       percentile(all, 0.5), percentile(all, 1), note)});
 }
 
-void measure_phase(const Setting& setting, const Node& node, MockEvents& events,
+void measure_phase(const Setting& setting, const Node& node, MockEvents& events, Dialect dialect,
                    const Phase& phase) {
-  const std::string request = request_for(phase);
+  const std::string request = mock_request(dialect, "m0", phase.audience, phase.order);
   std::vector<std::vector<double>> rounds;
   for (std::size_t round = 0; round <= setting.rounds(); ++round) {
     std::vector<double> times_ms;
@@ -95,18 +92,15 @@ void measure_phase(const Setting& setting, const Node& node, MockEvents& events,
     }
     if (round > 0) rounds.push_back(std::move(times_ms));
   }
-  report_times("client's close to the engine's: " + phase.name, rounds, "");
+  report_times("client's close to the engine's: " + phase.name + name_of(dialect), rounds, "");
 }
 
-void measure_queued(const Setting& setting, const Node& node, MockEvents& events) {
+void measure_queued(const Setting& setting, const Node& node, MockEvents& events, Dialect dialect) {
   MockOrder held;
   held.hold = "prefill";
-  const std::string holding =
-      http_request("POST", kTarget, mock_body("m0", Audience::node_stream, held));
-  const Caller holder(node.endpoint(), holding);
+  const Caller holder(node.endpoint(), mock_request(dialect, "m0", Audience::node_stream, held));
   events.expect("request");
-  const std::string request =
-      http_request("POST", kTarget, mock_body("m0", Audience::node_stream, {}));
+  const std::string request = mock_request(dialect, "m0", Audience::node_stream, {});
   const std::string look = http_request("GET", "/werk/v1/observability", "");
   const auto waiting = [&](int count) {
     const std::string wanted = fmt::format("\"waiting\":{},\"last_error\"", count);
@@ -132,13 +126,13 @@ void measure_queued(const Setting& setting, const Node& node, MockEvents& events
   }
   double reached = 0;
   for (const MockEvent& event : events.take_all()) reached += event.name == "request" ? 1 : 0;
-  report_times("client's close to its leaving the line: queued", rounds,
+  report_times("client's close to its leaving the line: queued" + name_of(dialect), rounds,
                "; seen by asking the node's status page again and again");
-  report({"P12", "queued calls that left and reached the engine", "calls", single(reached),
-          Better::equal, 0, 0, ""});
+  report({"P12", "queued calls that left and reached the engine" + name_of(dialect), "calls",
+          single(reached), Better::equal, 0, 0, ""});
 }
 
-int run() {
+void run(const Goals&) {
   const Setting setting = read_setting();
   const Folder folder;
   make_home(setting, folder, "home", {"m0"});
@@ -156,31 +150,27 @@ int run() {
   MockOrder paced;
   paced.tokens = kEndlessTokens;
   paced.pace_us = kPaceUs;
-  {
-    Node node = node_with("256");
+  const std::vector<Phase> phases{{"prefill, stream", Audience::node_stream, held},
+                                  {"prefill, whole answer", Audience::node_whole, held},
+                                  {"decode, stream", Audience::node_stream, paced, true},
+                                  {"decode, whole answer", Audience::node_whole, paced}};
+  for (const Dialect dialect : {Dialect::openai, Dialect::messages}) {
+    Node free = node_with("256");
     events.expect("ready");
-    measure_phase(setting, node, events, {"prefill, stream", Audience::node_stream, held});
-    measure_phase(setting, node, events, {"prefill, whole answer", Audience::node_whole, held});
-    measure_phase(setting, node, events, {"decode, stream", Audience::node_stream, paced, true});
-    measure_phase(setting, node, events, {"decode, whole answer", Audience::node_whole, paced});
-    node.stop();
+    for (const Phase& phase : phases) measure_phase(setting, free, events, dialect, phase);
+    free.stop();
+    events.take_all();
+    Node full = node_with("1");
+    events.expect("ready");
+    measure_queued(setting, full, events, dialect);
+    full.stop();
+    events.take_all();
   }
-  events.take_all();
-  Node node = node_with("1");
-  events.expect("ready");
-  measure_queued(setting, node, events);
-  node.stop();
-  return 0;
 }
 
 }  // namespace
 }  // namespace werk::bench
 
-int main() {
-  try {
-    return werk::bench::run();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_cancel: {}\n", error.what());
-    return 1;
-  }
+int main(int count, char** words) {
+  return werk::bench::run_main("bench_cancel", count, words, werk::bench::run);
 }

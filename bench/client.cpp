@@ -1,6 +1,6 @@
 // bench_client: one run of the load generator against any address, for profiles and for a look by
 // hand. Usage: bench_client (PORT | SOCKET) [connections=1] [seconds=5] [tokens=8] [model=m0]
-// [audience=node_whole|node_stream|engine] [key=...]
+// [audience=node_whole|node_stream|engine] [dialect=openai|messages] [key=...]
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -20,8 +20,8 @@ int main_with(int count, char** words) {
     return 2;
   }
   std::map<std::string, std::string> options{
-      {"connections", "1"}, {"seconds", "5"},           {"tokens", "8"},
-      {"model", "m0"},      {"audience", "node_whole"}, {"key", ""}};
+      {"connections", "1"},       {"seconds", "5"}, {"tokens", "8"},      {"model", "m0"},
+      {"audience", "node_whole"}, {"key", ""},      {"dialect", "openai"}};
   for (int i = 2; i < count; ++i) {
     const std::string word = words[i];
     options[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
@@ -39,8 +39,8 @@ int main_with(int count, char** words) {
   MockOrder order;
   order.tokens = std::stoull(options["tokens"]);
   plan.connections = std::stoull(options["connections"]);
-  plan.requests = {http_request("POST", "/v1/chat/completions",
-                                mock_body(options["model"], audience, order), options["key"])};
+  if (options["dialect"] == "messages") plan.dialect = Dialect::messages;
+  plan.requests = {mock_request(plan.dialect, options["model"], audience, order, options["key"])};
   Load load(std::move(plan));
   LoadResult result = load.run_for(std::chrono::milliseconds(std::stol(options["seconds"]) * 1000));
   const auto answers = static_cast<double>(result.answers);

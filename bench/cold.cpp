@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <exception>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "bench/support/load.hpp"
+#include "bench/support/main.hpp"
 #include "bench/support/mock_control.hpp"
 #include "bench/support/programs.hpp"
 #include "bench/support/report.hpp"
@@ -26,13 +26,12 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-constexpr std::string_view kTarget = "/v1/chat/completions";
 constexpr std::uint64_t kTokens = 8;
 const Words kMockModels{"m0", "m1", "m2"};
 
 std::string chat_request(std::string_view model, std::string_view key, Audience audience,
                          const MockOrder& order) {
-  return http_request("POST", kTarget, mock_body(model, audience, order), key);
+  return mock_request(Dialect::openai, model, audience, order, key);
 }
 
 // Mock or real: what a node needs to start it, and what the node's command line for it was.
@@ -378,26 +377,23 @@ void Bench::measure_swap(Kind kind, std::size_t rounds) {
                       median(script_ms), summarize(added).median, living)});
 }
 
-int main_with(const Words& words) {
-  const auto wanted = [&words](std::string_view goal) {
-    return words.empty() || std::ranges::find(words, goal) != words.end();
-  };
+void run(const Goals& goals) {
   const Setting setting = read_setting();
   Bench bench(setting);
   Kind real;
   if (!setting.home.empty()) real = bench.real();
-  if (wanted("P6")) {
+  if (goals.has("P6")) {
     bench.measure_single_flight();
     bench.measure_three();
     if (!real.models.empty()) bench.measure_real_single_flight(real);
   }
-  if (wanted("P7")) {
+  if (goals.has("P7")) {
     for (const long ready_ms : {50, 300, 2000}) {
       bench.measure_cold(bench.mock(ready_ms), setting.rounds());
     }
     if (!real.models.empty()) bench.measure_cold(real, setting.rounds());
   }
-  if (wanted("P8")) {
+  if (goals.has("P8")) {
     Kind instant = bench.mock(0);
     // Nobody reads the events of so many calls while they run.
     std::erase(instant.engine_environment, "BENCH_MOCK_TELL=1");
@@ -412,17 +408,11 @@ int main_with(const Words& words) {
       bench.measure_swap(bench.mock(ready_ms), setting.rounds());
     if (!real.models.empty()) bench.measure_swap(real, setting.rounds());
   }
-  return 0;
 }
 
 }  // namespace
 }  // namespace werk::bench
 
 int main(int count, char** words) {
-  try {
-    return werk::bench::main_with(std::vector<std::string>(words + 1, words + count));
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_cold: {}\n", error.what());
-    return 1;
-  }
+  return werk::bench::run_main("bench_cold", count, words, werk::bench::run);
 }

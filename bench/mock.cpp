@@ -3,11 +3,12 @@
 // what is measured is whoever stands in front of it.
 //
 // In a request: max_tokens (words of the answer), stream, stream_options, return_progress as with
-// the real one; "bench_pace_us" puts a pause between two words; "bench_hold":"prefill" sends the
-// head and one progress event, then nothing.
+// the real one; in the prompt's text "[pace_us=N]" puts a pause between two words, "[hold=prefill]"
+// sends the head and one progress event, then nothing.
 // In the environment: BENCH_MOCK_READY_MS (how long /health says 503), BENCH_MOCK_TCP=1 (listens on
 // a port of loopback too), BENCH_MOCK_EVENTS (a named pipe for "spawned", "ready"; with
-// BENCH_MOCK_TELL=1 also "request" and "closed" for each call; see support/mock_control.hpp).
+// BENCH_MOCK_TELL=1 also "request" and "closed" for each call; see support/mock_control.hpp),
+// BENCH_MOCK_RECORD (a file that gets the body of each call, one a line).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -26,14 +27,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "bench/support/load.hpp"
+#include "bench/mock_answers.hpp"
 #include "bench/support/mock_control.hpp"
 
 namespace werk::bench {
@@ -74,6 +73,7 @@ struct Settings {
   bool tcp = false;
   bool tells_calls = false;
   int events = -1;
+  int record = -1;
 };
 
 void tell(const Settings& settings, std::string_view event, std::uint64_t number) {
@@ -101,101 +101,10 @@ bool is_true(std::string_view body, std::string_view member) {
   return value.starts_with("true");
 }
 
-// An answer as bytes, and how many of them may go out after the head, each word, and the end.
-struct Answer {
-  std::string bytes;
-  std::vector<std::size_t> stops;
-};
-
-struct Shape {
-  std::uint64_t tokens = 8;
-  bool stream = false;
-  bool usage = false;
-  bool progress = false;
-  auto operator<=>(const Shape&) const = default;
-};
-
-class Answers {
- public:
-  explicit Answers(const Settings& settings)
-      : tail_(
-            fmt::format(R"("created":1795993074,"id":"chatcmpl-9zDp2Sf4kQmVb7TtXc1LwR8uYh3NjEaG",)"
-                        R"("model":"{}","system_fingerprint":"b1-de3ff81")",
-                        settings.alias)) {}
-
-  const Answer& of(const Shape& shape) {
-    std::unique_ptr<Answer>& answer = known_[shape];
-    if (answer == nullptr) {
-      answer = std::make_unique<Answer>();
-      shape.stream ? make_stream(shape, *answer) : make_whole(shape, *answer);
-    }
-    return *answer;
-  }
-
- private:
-  void event(Answer& answer, std::string_view data) const {
-    const std::string text = fmt::format("data: {}\n\n", data);
-    answer.bytes += fmt::format("{:x}\r\n{}\r\n", text.size(), text);
-  }
-  std::string chunk(std::string_view delta, std::string_view finish, std::string_view more) const {
-    return fmt::format(R"({{"choices":[{{"finish_reason":{},"index":0,"delta":{}}}],{},)"
-                       R"("object":"chat.completion.chunk"{}}})",
-                       finish, delta, tail_, more);
-  }
-  std::string usage(const Shape& shape) const {
-    return fmt::format(
-        R"("usage":{{"completion_tokens":{},"prompt_tokens":32,"total_tokens":{},)"
-        R"("prompt_tokens_details":{{"cached_tokens":0}}}},"timings":{{"cache_n":0,"prompt_n":32,)"
-        R"("prompt_ms":1.5,"predicted_n":{},"predicted_ms":2.5}})",
-        shape.tokens, shape.tokens + 32, shape.tokens);
-  }
-  void make_stream(const Shape& shape, Answer& answer) const {
-    answer.bytes =
-        "HTTP/1.1 200 OK\r\nServer: llama.cpp\r\nContent-Type: text/event-stream\r\n"
-        "Transfer-Encoding: chunked\r\n\r\n";
-    const std::string_view role = R"({"role":"assistant","content":null})";
-    if (shape.progress) {
-      event(answer,
-            chunk(role, "null",
-                  R"(,"prompt_progress":{"total":32,"cache":0,"processed":0,"time_ms":0})"));
-    }
-    answer.stops.push_back(answer.bytes.size());
-    event(answer, chunk(role, "null", ""));
-    for (std::uint64_t i = 0; i < shape.tokens; ++i) {
-      event(answer, chunk(fmt::format(R"({{"content":"{}"}})", mock_word(i)), "null", ""));
-      answer.stops.push_back(answer.bytes.size());
-    }
-    event(answer, chunk("{}", "\"length\"", shape.usage ? "" : "," + usage(shape)));
-    if (shape.usage) {
-      event(answer, fmt::format(R"({{"choices":[],{},"object":"chat.completion.chunk",{}}})", tail_,
-                                usage(shape)));
-    }
-    event(answer, "[DONE]");
-    answer.bytes += "0\r\n\r\n";
-    answer.stops.back() = answer.bytes.size();
-  }
-  void make_whole(const Shape& shape, Answer& answer) const {
-    std::string text;
-    for (std::uint64_t i = 0; i < shape.tokens; ++i) text += mock_word(i);
-    const std::string body = fmt::format(
-        R"({{"choices":[{{"finish_reason":"length","index":0,)"
-        R"("message":{{"role":"assistant","content":"{}"}}}}],{},"object":"chat.completion",{}}})",
-        text, tail_, usage(shape));
-    answer.bytes = fmt::format(
-        "HTTP/1.1 200 OK\r\nServer: llama.cpp\r\nContent-Type: application/json; charset=utf-8\r\n"
-        "Content-Length: {}\r\n\r\n{}",
-        body.size(), body);
-    answer.stops = {0, answer.bytes.size()};
-  }
-
-  std::string tail_;
-  std::map<Shape, std::unique_ptr<Answer>> known_;
-};
-
 struct Connection {
   int file = -1;
   std::string in;
-  const Answer* answer = nullptr;  // being sent
+  const MockAnswer* answer = nullptr;  // being sent
   std::size_t sent = 0;
   std::size_t allowed = 0;
   std::size_t next_stop = 0;
@@ -216,6 +125,7 @@ class Mock {
   void read(Connection& connection);
   void serve(Connection& connection);
   void generate(Connection& connection, std::string_view body);
+  void record(std::string_view body) const;
   void send_status(Connection& connection, std::string_view target) const;
   void flush(Connection& connection);
   void close(Connection& connection);
@@ -223,7 +133,7 @@ class Mock {
   void arm();
 
   Settings settings_;
-  Answers answers_;
+  MockAnswers answers_;
   int poll_ = ::epoll_create1(EPOLL_CLOEXEC);
   int timer_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   std::vector<int> listeners_;
@@ -258,7 +168,7 @@ int listen_tcp(std::uint16_t& port) {
   return listens ? file : -1;
 }
 
-Mock::Mock(Settings settings) : settings_(std::move(settings)), answers_(settings_) {
+Mock::Mock(Settings settings) : settings_(std::move(settings)), answers_(settings_.alias) {
   listeners_.push_back(listen_unix(settings_.socket));
   std::uint16_t port = 0;
   if (settings_.tcp) listeners_.push_back(listen_tcp(port));
@@ -381,7 +291,7 @@ void Mock::serve(Connection& connection) {
 }
 
 void Mock::generate(Connection& connection, std::string_view body) {
-  Shape shape;
+  MockShape shape;
   shape.tokens = number_behind(body, "\"max_tokens\":", 8);
   shape.stream = is_true(body, "\"stream\":");
   shape.usage = is_true(body, "\"include_usage\":");
@@ -390,9 +300,10 @@ void Mock::generate(Connection& connection, std::string_view body) {
   connection.sent = 0;
   connection.number = ++requests_;
   connection.allowed = connection.answer->bytes.size();
-  connection.pace_us = number_behind(body, "\"bench_pace_us\":", 0);
+  connection.pace_us = number_behind(body, "[pace_us=", 0);
   if (settings_.tells_calls) tell(settings_, "request", connection.number);
-  if (body.find("\"bench_hold\":") != std::string_view::npos) {
+  if (settings_.record >= 0) record(body);
+  if (body.find("[hold=prefill]") != std::string_view::npos) {
     connection.allowed = connection.answer->stops[0];
   } else if (connection.pace_us > 0 && connection.answer->stops.size() > 2) {
     connection.allowed = connection.answer->stops[1];
@@ -401,6 +312,11 @@ void Mock::generate(Connection& connection, std::string_view body) {
     due_.insert({connection.due_us, connection.file});
     arm();
   }
+}
+
+void Mock::record(std::string_view body) const {
+  const std::string line = std::string(body) + '\n';
+  if (::write(settings_.record, line.data(), line.size()) < 0) std::abort();
 }
 
 void Mock::send_status(Connection& connection, std::string_view target) const {
@@ -466,6 +382,10 @@ Settings read_settings(const std::vector<std::string>& words) {
   settings.tells_calls = variable("BENCH_MOCK_TELL") == "1";
   const std::string pipe = variable("BENCH_MOCK_EVENTS");
   if (!pipe.empty()) settings.events = ::open(pipe.c_str(), O_WRONLY | O_CLOEXEC);
+  const std::string record = variable("BENCH_MOCK_RECORD");
+  if (!record.empty()) {
+    settings.record = ::open(record.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  }
   return settings;
 }
 

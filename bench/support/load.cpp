@@ -32,10 +32,12 @@ std::uint64_t hash_more(std::uint64_t hash, std::string_view text) {
   return hash;
 }
 
-void TextReader::reset() { *this = TextReader(); }
+void TextReader::reset() { *this = TextReader(dialect_); }
 
 void TextReader::line(std::string_view text) {
-  std::string_view content = behind(text, "\"content\":\"");
+  if (text.starts_with("event: ")) return;
+  const bool messages = dialect_ == Dialect::messages;
+  std::string_view content = behind(text, messages ? "\"text\":\"" : "\"content\":\"");
   std::size_t end = 0;
   while (end < content.size() && content[end] != '"') end += content[end] == '\\' ? 2 : 1;
   if (end > 0) {
@@ -43,7 +45,8 @@ void TextReader::line(std::string_view text) {
     hash_ = hash_more(hash_, content.substr(0, end));
     if (text.starts_with("data: ")) return;
   }
-  const std::string_view tokens = behind(text, "\"completion_tokens\":");
+  const std::string_view tokens =
+      behind(text, messages ? "\"output_tokens\":" : "\"completion_tokens\":");
   std::from_chars(tokens.data(), tokens.data() + tokens.size(), tokens_);
 }
 
@@ -66,6 +69,7 @@ Load::Load(LoadPlan plan)
   connections_.resize(plan_.connections);
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     connections_[i].index = i;
+    connections_[i].text = TextReader(plan_.dialect);
     open(connections_[i]);
   }
 }

@@ -28,7 +28,9 @@ std::uint64_t hash_more(std::uint64_t hash, std::string_view text);
 // Finds the text in answers, streamed or whole.
 class TextReader {
  public:
-  // Takes whole lines off the front of `body`; with `end`, all of it.
+  explicit TextReader(Dialect dialect = Dialect::openai) : dialect_(dialect) {}
+
+  // Takes whole lines off the front of `body`; with `ended`, all of it.
   enum class More : std::uint8_t { comes, ended };
   void read(std::string& body, More more);
   void reset();
@@ -38,6 +40,7 @@ class TextReader {
 
  private:
   void line(std::string_view text);
+  Dialect dialect_;
   std::uint64_t events_ = 0;
   std::uint64_t tokens_ = 0;
   std::uint64_t hash_ = kHashStart;
@@ -45,6 +48,7 @@ class TextReader {
 
 struct LoadPlan {
   Endpoint endpoint;
+  Dialect dialect = Dialect::openai;
   // Whole requests; a connection's k-th is number (its own index + k) modulo how many there are.
   std::vector<std::string> requests;
   std::size_t connections = 1;

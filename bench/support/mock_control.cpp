@@ -72,19 +72,31 @@ std::int64_t steady_us() {
       .count();
 }
 
-std::string mock_body(std::string_view model, Audience audience, const MockOrder& order) {
+std::string mock_body(Dialect dialect, std::string_view model, Audience audience,
+                      const MockOrder& order) {
+  std::string prompt = "Write a short poem about the sea.";
+  if (order.pace_us > 0) prompt += fmt::format(" [pace_us={}]", order.pace_us);
+  if (!order.hold.empty()) prompt += fmt::format(" [hold={}]", order.hold);
   std::string body =
-      fmt::format(R"({{"model":"{}","messages":[{{"role":"system","content":"You are brief."}},)"
-                  R"({{"role":"user","content":"Write a short poem about the sea."}}],)"
-                  R"("temperature":0,"seed":7,"max_tokens":{})",
-                  model, order.tokens);
-  if (order.pace_us > 0) body += fmt::format(R"(,"bench_pace_us":{})", order.pace_us);
-  if (!order.hold.empty()) body += fmt::format(R"(,"bench_hold":"{}")", order.hold);
+      fmt::format(R"({{"model":"{}","max_tokens":{},"temperature":0)", model, order.tokens);
+  if (dialect == Dialect::messages) {
+    body += fmt::format(
+        R"(,"system":"You are brief.","messages":[{{"role":"user","content":"{}"}}])", prompt);
+  } else {
+    body += fmt::format(R"(,"seed":7,"messages":[{{"role":"system","content":"You are brief."}},)"
+                        R"({{"role":"user","content":"{}"}}])",
+                        prompt);
+  }
   if (audience == Audience::node_stream) body += R"(,"stream":true)";
   if (audience == Audience::engine) {
     body += R"(,"stream":true,"stream_options":{"include_usage":true},"return_progress":true)";
   }
   return body + "}";
+}
+
+std::string mock_request(Dialect dialect, std::string_view model, Audience audience,
+                         const MockOrder& order, std::string_view key) {
+  return http_request("POST", target_of(dialect), mock_body(dialect, model, audience, order), key);
 }
 
 std::string mock_word(std::uint64_t index) { return fmt::format("word{} ", index % 1000); }

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/support/wire.hpp"
+
 namespace werk::bench {
 
 struct MockEvent {
@@ -45,7 +47,8 @@ class MockEvents {
 
 std::int64_t steady_us();
 
-// What a mock does with a request beside answering `tokens` words at once.
+// What a mock does with a request beside answering `tokens` words at once. All but `tokens` travels
+// in the prompt's text, which a node leaves alone in every dialect.
 struct MockOrder {
   std::uint64_t tokens = 8;
   std::uint64_t pace_us = 0;   // between two words
@@ -53,7 +56,10 @@ struct MockOrder {
 };
 // A chat request's body. `to_engine`: as a node would send it on, for those who ask past the node.
 enum class Audience : std::uint8_t { node_whole, node_stream, engine };
-std::string mock_body(std::string_view model, Audience audience, const MockOrder& order);
+std::string mock_body(Dialect dialect, std::string_view model, Audience audience,
+                      const MockOrder& order);
+std::string mock_request(Dialect dialect, std::string_view model, Audience audience,
+                         const MockOrder& order, std::string_view key = {});
 // The text of its answer, hashed as the load generator hashes it.
 std::uint64_t mock_text_hash(std::uint64_t tokens);
 std::string mock_word(std::uint64_t index);

@@ -83,6 +83,10 @@ int connect_to(const Endpoint& endpoint, Blocking blocking) {
       fmt::format("nobody listens on {}{}", endpoint.unix_path, endpoint.port));
 }
 
+std::string_view target_of(Dialect dialect) {
+  return dialect == Dialect::messages ? "/v1/messages" : "/v1/chat/completions";
+}
+
 std::string http_request(std::string_view method, std::string_view target, std::string_view body,
                          std::string_view key) {
   std::string text = fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n", method, target);

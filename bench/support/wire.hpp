@@ -23,6 +23,10 @@ int connect_to(const Endpoint& endpoint, Blocking blocking);
 // The same, -1 where nobody listens (yet).
 int try_connect(const Endpoint& endpoint, Blocking blocking);
 
+// What a client speaks, and where it asks.
+enum class Dialect : std::uint8_t { openai, messages };
+std::string_view target_of(Dialect dialect);
+
 std::string http_request(std::string_view method, std::string_view target, std::string_view body,
                          std::string_view key = {});
 
