@@ -1,27 +1,19 @@
 #include "werk/app/commands/launch.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <optional>
 
+#include "werk/app/node_client.hpp"
+#include "werk/app/own_node.hpp"
 #include "werk/app/steps.hpp"
-#include "werk/async/loop.hpp"
-#include "werk/async/task_group.hpp"
 #include "werk/base/text.hpp"
 #include "werk/engine/llama_server/launch.hpp"
-#include "werk/process/child.hpp"
 #include "werk/process/foreground.hpp"
-#include "werk/process/node_lock.hpp"
 #include "werk/process/program.hpp"
-#include "werk/process/signals.hpp"
 
 namespace werk::app {
 
@@ -32,9 +24,7 @@ namespace llama = engine::llama_server;
 namespace {
 
 constexpr std::string_view kClaude = "claude";
-constexpr auto kLook = 20ms;            // between two looks whether the node serves
-constexpr auto kStopReserve = 15s;      // for engines to end, on top of the drain limit
-constexpr std::size_t kShownLines = 8;  // of the node's log, where it didn't start
+constexpr auto kStopReserve = 15s;  // for engines to end, on top of the drain limit
 
 // What the client can't be led elsewhere by, and what it must not send instead of the key.
 constexpr std::array<std::string_view, 4> kMisleading = {
@@ -96,132 +86,17 @@ void note_idle_options(const CommandLine& line, const std::string& url) {
   }
 }
 
-// An address that is listened on everywhere is reached on this machine.
-std::string reachable(std::string url) {
-  for (const auto& [everywhere, here] :
-       {std::pair<std::string_view, std::string_view>{"//0.0.0.0:", "//127.0.0.1:"},
-        {"//[::]:", "//[::1]:"}}) {
-    const std::size_t at = url.find(everywhere);
-    if (at != std::string::npos) url.replace(at, everywhere.size(), here);
-  }
-  return url;
-}
-
 std::vector<std::string> node_words(const CommandLine& line, const std::string& model) {
-  std::vector<std::string> words = {"serve", "--model=" + model};
+  std::vector<std::string> words = serve_words(line, {"--model"});
+  words.push_back("--model=" + model);
   const auto is_given = [&](std::string_view flag) {
     return std::ranges::any_of(line.flags, [&](const auto& given) { return given.flag == flag; });
   };
   if (!is_given("--port")) words.emplace_back("--port=0");
   // Names that the client has built in reach the model too.
   if (!is_given("--alias")) words.push_back("--alias=claude-*=" + model);
-  for (const GivenFlag& given : line.flags) {
-    if (given.flag == "--model") continue;
-    const auto option =
-        std::ranges::find_if(options(), [&](const Option& one) { return one.flag == given.flag; });
-    const bool bare = option != options().end() && option->shape == Shape::flag;
-    words.push_back(bare ? given.flag : given.flag + "=" + given.value);
-  }
   return words;
 }
-
-// A node of our own, from its start until it has ended.
-class OwnNode {
- public:
-  OwnNode(std::filesystem::path home, std::vector<std::string> words)
-      : home_(std::move(home)),
-        words_(std::move(words)),
-        clock_(loop_.executor()),
-        children_(loop_.executor(), clock_),
-        tasks_(loop_.executor()) {}
-
-  // Its address, once it serves.
-  Result<std::string> start() {
-    Status spawned = spawn();
-    if (!spawned) return pass_on(spawned);
-    const process::SignalWatch signals(loop_.executor(), [this](int) { stop_.request_stop(); });
-    tasks_.spawn(await_serving());
-    loop_.run_until([this] { return tasks_.running() == 0; });
-    if (!problem_) return url_;
-    stop(0s);
-    return fail(*problem_);
-  }
-
-  void stop(async::Duration limit) {
-    if (!child_) return;
-    tasks_.spawn(end(limit));
-    loop_.run_until([this] { return tasks_.running() == 0; });
-  }
-
- private:
-  std::string log_path() const { return (home_ / "run" / "launch.log").string(); }
-
-  Status spawn() {
-    std::error_code error;
-    std::filesystem::create_directories(home_ / "run", error);
-    const process::Descriptor log(
-        ::open(log_path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!log) {
-      return fail(ErrorCode::io,
-                  fmt::format("cannot write {}: {}", log_path(), std::strerror(errno)));
-    }
-    process::Command command;
-    command.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-    command.arguments = words_;
-    command.environment = process::own_environment();
-    command.descriptors = {{log.get(), STDOUT_FILENO}, {log.get(), STDERR_FILENO}};
-    auto child = children_.spawn(std::move(command));
-    if (!child) return pass_on(child);
-    child_ = std::move(*child);
-    return {};
-  }
-
-  async::awaitable<void> await_serving() {
-    while (true) {
-      const auto info = process::NodeLock::running(home_.string());
-      if (info && info->pid == child_->pid()) {
-        url_ = info->address;
-        co_return;
-      }
-      async::Deadline pause(clock_, kLook, stop_.get_token());
-      const bool ended = co_await child_->exited().wait(pause.token());
-      if (ended) {
-        problem_ =
-            Error{ErrorCode::start_failed, fmt::format("the node did not start ({}):\n{}",
-                                                       child_->status()->text(), end_of_log())};
-        co_return;
-      }
-      if (stop_.stop_requested()) {
-        problem_ = Error{ErrorCode::cancelled, "stopped while the node started"};
-        co_return;
-      }
-    }
-  }
-
-  async::awaitable<void> end(async::Duration limit) {
-    const process::Grace grace{limit};
-    co_await child_->stop(grace);
-  }
-
-  std::string end_of_log() const {
-    std::ifstream file(log_path());
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(file, line);) lines.push_back(line);
-    if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
-    return printable(fmt::format("{}", fmt::join(lines, "\n")));
-  }
-
-  std::filesystem::path home_;
-  std::vector<std::string> words_;
-  async::Loop loop_;
-  async::SteadyClock clock_;
-  process::Children children_;
-  async::TaskGroup tasks_;
-  std::stop_source stop_;
-  std::unique_ptr<process::Child> child_;
-  std::string url_;
-  std::optional<Error> problem_;
-};
 
 }  // namespace
 
@@ -287,19 +162,19 @@ int launch_command(const CommandLine& line, const Settings& settings,
   if (!program) return failed(program.error());
   const std::string& id = model->manifest.id;
   process::Foreground client{*program, std::string(kClaude), line.words, {}};
-  const auto lead_to = [&](const std::string& url) {
-    const std::string key = settings.keys.empty() ? "werk" : settings.keys.front();
-    client.environment = claude_environment(process::own_environment(), {reachable(url), key, id});
+  const auto lead_to = [&](const NodeAddress& node) {
+    const std::string key = node.key.empty() ? "werk" : node.key;
+    client.environment = claude_environment(process::own_environment(), {node.url, key, id});
   };
-  if (const auto running = process::NodeLock::running(home.string())) {
-    note_idle_options(line, running->address);
-    lead_to(running->address);
+  if (const auto running = home_node(settings, home)) {
+    note_idle_options(line, running->url);
+    lead_to(*running);
     return failed(process::become(std::move(client)));
   }
-  OwnNode node(home, node_words(line, id));
+  OwnNode node(home, node_words(line, id), "launch.log");
   const Result<std::string> url = node.start();
   if (!url) return failed(url.error());
-  lead_to(*url);
+  lead_to({*url, settings.keys.empty() ? std::string() : settings.keys.front()});
   const Result<int> status = process::run_in_foreground(std::move(client));
   node.stop(settings.drain_timeout + kStopReserve);
   return status ? *status : failed(status.error());

@@ -1,0 +1,40 @@
+// OwnNode: a node that a command starts for itself, where none serves its home, and that ends with
+// the command, however that ends. It is a child that runs `werk serve`; its log lies in the home.
+// Owned by the command; blocking, with a loop of its own for as long as the node starts or stops.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "werk/app/command_line.hpp"
+#include "werk/base/result.hpp"
+
+namespace werk::app {
+
+class OwnNode {
+ public:
+  // `words` is the command line behind the program; `log_name` a file below `<home>/run`.
+  OwnNode(std::filesystem::path home, std::vector<std::string> words, std::string log_name);
+  OwnNode(const OwnNode&) = delete;
+  OwnNode& operator=(const OwnNode&) = delete;
+  ~OwnNode();
+
+  // Its address, once it serves. `start_failed` with the end of its log, `cancelled` after a
+  // signal; nothing of it runs then.
+  Result<std::string> start();
+  // Asks it to end, kills it after the limit, and returns when it is gone.
+  void stop(std::chrono::milliseconds limit);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The options of a command line as words for `werk serve`, but for these flags.
+std::vector<std::string> serve_words(const CommandLine& line,
+                                     const std::vector<std::string_view>& without);
+
+}  // namespace werk::app

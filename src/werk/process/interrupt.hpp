@@ -1,0 +1,28 @@
+// Interrupt: what a person does with Ctrl-C while a command waits for something other than a loop.
+// As long as it lives SIGINT and SIGTERM don't end the process: the first of them makes a file
+// descriptor readable, to be waited for beside others. At most one at a time; main thread. A second
+// signal before take() ends the process as if there were none, so nobody is ever stuck.
+#pragma once
+
+#include "werk/process/descriptor.hpp"
+
+namespace werk::process {
+
+class Interrupt {
+ public:
+  Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+  ~Interrupt();
+
+  // Readable from the signal on. -1 if the system gave none: signals then do what they always do.
+  int descriptor() const { return read_end_.get(); }
+  // Whether a signal came, its number or 0; the next one is awaited anew.
+  int take();
+
+ private:
+  Descriptor read_end_;
+  Descriptor write_end_;
+};
+
+}  // namespace werk::process
