@@ -158,6 +158,18 @@ double cpu_seconds(pid_t pid) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
+double resident_kib(pid_t pid) {
+  const std::string status = read_file(fs::path("/proc") / std::to_string(pid) / "status");
+  const std::size_t at = status.find("VmRSS:");
+  return at == std::string::npos ? 0 : std::atof(status.c_str() + at + 6);
+}
+
+std::size_t descriptors_of(pid_t pid) {
+  std::error_code error;
+  const fs::directory_iterator all(fs::path("/proc") / std::to_string(pid) / "fd", error);
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
 std::vector<pid_t> children_of(pid_t parent, const std::string& word) {
   std::vector<pid_t> found;
   std::error_code error;
@@ -258,7 +270,8 @@ Nginx::Nginx(const Folder& folder, const std::string& name, const std::string& u
 worker_processes 1;
 pid {1}/nginx.pid;
 error_log {1}/error.log;
-events {{ worker_connections 1024; }}
+worker_rlimit_nofile 8192;
+events {{ worker_connections 8192; }}
 http {{
   access_log {2};
   client_body_temp_path {1}/body;
@@ -302,6 +315,16 @@ http {{
     return file >= 0;
   };
   if (!wait_until(serves, kStartLimit)) throw std::runtime_error("nginx never served");
+}
+
+pid_t Nginx::worker() const {
+  std::vector<pid_t> workers;
+  const auto found = [&] {
+    workers = children_of(child_->pid(), "worker process");
+    return !workers.empty();
+  };
+  if (!wait_until(found, kStartLimit)) throw std::runtime_error("nginx has no worker");
+  return workers.front();
 }
 
 Nginx::~Nginx() { child_->stop(SIGTERM); }

@@ -59,6 +59,9 @@ class Child {
 
 // Processor time of a process, all its threads.
 double cpu_seconds(pid_t pid);
+// What of its memory is in RAM.
+double resident_kib(pid_t pid);
+std::size_t descriptors_of(pid_t pid);
 // The children of a process whose command line holds the word.
 std::vector<pid_t> children_of(pid_t parent, const std::string& word);
 
@@ -118,6 +121,7 @@ class Nginx {
   Nginx& operator=(const Nginx&) = delete;
   ~Nginx();  // by SIGTERM: killed, it would leave its worker behind
   Endpoint endpoint() const { return {"", port_}; }
+  pid_t worker() const;
 
  private:
   std::uint16_t port_ = 0;

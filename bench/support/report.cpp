@@ -27,6 +27,7 @@ void report(const Figure& figure) {
                                  {"high", figure.summary.high},
                                  {"pairs", figure.summary.pairs},
                                  {"dropped", figure.summary.dropped},
+                                 {"pairs_wanted", figure.pairs_wanted},
                                  {"better", name_of(figure.better)},
                                  {"bar", figure.bar},
                                  {"moonshot", figure.moonshot},

@@ -21,6 +21,8 @@ struct Figure {
   double bar = 0;
   double moonshot = 0;  // 0: none
   std::string note;     // what stands behind it
+  // With fewer pairs a figure says so. Times want seven; what is counted is steady.
+  std::size_t pairs_wanted = 7;
 };
 
 void report(const Figure& figure);
