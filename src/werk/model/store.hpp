@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,7 +46,8 @@ struct Listing {
 
 enum class ImportMode : std::uint8_t {
   copy,  // the store has its own files
-  link   // the files stay where they are and belong to somebody else
+  link,  // the files stay where they are and belong to somebody else
+  move   // the files become the store's own; they lie in its file system, and nobody writes them
 };
 
 struct ImportRequest {
@@ -58,6 +60,8 @@ struct ImportRequest {
   ProjectorRule projector_rule = ProjectorRule::beside;
   std::optional<std::filesystem::path> projector;
   std::string expected_sha256;  // of the first weights file; empty: whatever it is
+  // With `move`, by file name: what the caller has digested itself is not read again.
+  std::map<std::string, std::string> known_sha256;
 };
 
 struct ImportProgress {
@@ -89,8 +93,8 @@ class Store {
 
   // Copies or links a model into the store, digests it and makes it visible at the end in one step.
   // `conflict` when the id or an alias is taken, by an installed model or by an import that is
-  // under way; nothing is ever overwritten. After an error nothing is left behind. Messages name
-  // paths.
+  // under way; nothing is ever overwritten. After an error nothing is left behind, and files to
+  // be moved are where they were. Messages name paths.
   Result<InstalledModel> import_file(const ImportRequest& request,
                                      const OnProgress& on_progress = {}) const;
 

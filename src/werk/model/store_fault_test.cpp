@@ -115,6 +115,31 @@ TEST_F(StoreFaults, AFailedImportLeavesNothingAtAnyStep) {
   }
 }
 
+TEST_F(StoreFaults, AMoveThatFailsOrDiesAtAnyStepLeavesTheFileOrTheModel) {
+  const auto whole = [this] { return fs::exists(folder_ / "tiny.gguf") || store().find("a"); };
+  for (const int reason : {ENOSPC, 0}) {
+    int steps = 0;
+    for (bool broken = true; broken; ++steps) {
+      ASSERT_LT(steps, kStepsMax);
+      ASSERT_TRUE(test::write_tiny_gguf(folder_ / "tiny.gguf"));
+      broken = dies_in([&] {
+        FailsAfter hook(steps, reason);
+        if (!store(&hook).import_file(request(ImportMode::move))) ::_exit(kDied);
+      });
+      EXPECT_TRUE(whole()) << "step " << steps;
+      if (reason != 0) {
+        EXPECT_TRUE(leftovers().empty()) << "step " << steps;
+      }
+      expect_whole_or_absent(steps);
+      if (store().find("a")) {
+        ASSERT_TRUE(store().remove("a"));
+      }
+    }
+    EXPECT_GT(steps, 10) << "the hook was not asked";
+    EXPECT_FALSE(fs::exists(folder_ / "tiny.gguf")) << "the last one moved it";
+  }
+}
+
 TEST_F(StoreFaults, AnImportKilledAtAnyStepLeavesAWholeModelOrNone) {
   bool swept_something = false;
   for (int steps = 0;; ++steps) {

@@ -193,6 +193,10 @@ Result<CopiedFile> StoreFiles::copy(const CopyOrder& order, const OnBytes& on_by
     return fail(ErrorCode::io, fmt::format("{} is not a regular file.", order.source.string()));
   }
   const bool copies = !order.target.empty();
+  if (!copies && !order.known_sha256.empty()) {
+    return CopiedFile{static_cast<std::uint64_t>(first.st_size), modified_ns(first),
+                      order.known_sha256};
+  }
   int reason = copies ? before(WriteStep::create_file) : 0;
   const Descriptor target(copies && reason == 0
                               ? ::open(order.target.c_str(),
@@ -223,6 +227,19 @@ Result<CopiedFile> StoreFiles::copy(const CopyOrder& order, const OnBytes& on_by
     return fail(changed(order.source));
   }
   return CopiedFile{size_bytes, modified_ns(first), std::move(*digest)};
+}
+
+Status StoreFiles::adopt(const fs::path& from, const fs::path& to) {
+  const Descriptor file(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return fail(read_error("open", from, errno));
+  if (Status synced = sync_file(file.get(), from); !synced) return synced;
+  if (const int reason = before(WriteStep::create_file); reason != 0) {
+    return fail(write_error("create", to, reason));
+  }
+  if (::link(from.c_str(), to.c_str()) == 0) return {};
+  // Some file systems (exFAT) know no second name.
+  if (::rename(from.c_str(), to.c_str()) == 0) return {};
+  return fail(write_error("create", to, errno));
 }
 
 Status StoreFiles::sync_folder(const fs::path& path) {

@@ -47,6 +47,7 @@ struct CopyOrder {
   std::filesystem::path source;
   std::filesystem::path target;          // empty: only digest the source
   std::uint64_t bytes_still_needed = 0;  // free space that must be there, this file included
+  std::string known_sha256;              // with an empty target: taken instead of reading the file
 };
 
 // An exclusive lock on a file, held across processes until the object is destroyed; the system
@@ -78,6 +79,9 @@ class StoreFiles {
   // arrived. Fails with `cancelled` when `on_bytes` stops it and with `conflict` when the source
   // changes meanwhile.
   Result<CopiedFile> copy(const CopyOrder& order, const OnBytes& on_bytes);
+  // Gives a file of the same file system the name `to` as well, or, where a file can't have two
+  // names, instead. Nothing is copied.
+  Status adopt(const std::filesystem::path& from, const std::filesystem::path& to);
   Status sync_folder(const std::filesystem::path& path);
   // `conflict` when something stands at `to`.
   Status move(const std::filesystem::path& from, const std::filesystem::path& to, WriteStep step);

@@ -59,7 +59,9 @@ class Store::Import {
     Status done = take_files(*plan, incoming->model_folder(), manifest);
     if (done) done = write_out(incoming->model_folder(), manifest);
     if (done) done = publish(incoming->model_folder());
+    if (!done) give_back(*plan, incoming->model_folder());
     if (!done) return pass_on(done);
+    forget_sources(*plan);
     return InstalledModel{std::move(manifest), final_folder()};
   }
 
@@ -101,8 +103,10 @@ class Store::Import {
         return on_progress_ ? on_progress_(progress) : GoOn::yes;
       };
       const bool linked = request_.mode == ImportMode::link;
-      CopyOrder order{file.path, {}, progress.bytes_total - progress.bytes_done};
-      if (!linked) order.target = folder / "files" / file.name;
+      CopyOrder order{file.path, {}, progress.bytes_total - progress.bytes_done, {}};
+      const fs::path target = folder / "files" / file.name;
+      if (request_.mode == ImportMode::copy) order.target = target;
+      if (moves()) order.known_sha256 = known_digest(file.path);
       Result<CopiedFile> copied = files_.copy(order, on_bytes);
       if (!copied) return pass_on(copied);
       if (copied->size_bytes != file.size_bytes || copied->modified_ns != file.modified_ns) {
@@ -111,6 +115,7 @@ class Store::Import {
                                 "it.",
                                 file.path.string()));
       }
+      if (Status own = moves() ? files_.adopt(file.path, target) : Status(); !own) return own;
       manifest.files.push_back({file.role, linked ? file.path.string() : "files/" + file.name,
                                 copied->size_bytes, std::move(copied->sha256), linked,
                                 linked ? copied->modified_ns : 0});
@@ -123,6 +128,29 @@ class Store::Import {
                               request_.path.string(), digest, request_.expected_sha256));
     }
     return {};
+  }
+
+  bool moves() const { return request_.mode == ImportMode::move; }
+
+  std::string known_digest(const fs::path& path) const {
+    const auto known = request_.known_sha256.find(path.filename().string());
+    return known == request_.known_sha256.end() ? std::string() : known->second;
+  }
+
+  // Where a file can't have two names its only one is in the folder that is about to vanish.
+  void give_back(const ImportPlan& plan, const fs::path& folder) const {
+    std::error_code ignored;
+    for (const PlannedFile& file : plan.files) {
+      if (!moves() || fs::exists(file.path, ignored)) continue;
+      fs::rename(folder / "files" / file.name, file.path, ignored);
+    }
+  }
+
+  void forget_sources(const ImportPlan& plan) const {
+    std::error_code ignored;
+    for (const PlannedFile& file : plan.files) {
+      if (moves()) fs::remove(file.path, ignored);
+    }
   }
 
   Status write_out(const fs::path& folder, const Manifest& manifest) {
