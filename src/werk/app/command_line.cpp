@@ -74,7 +74,7 @@ std::string variables_help() {
   std::string text = "\nEnvironment:\n";
   for (const Option& option : options()) {
     if (option.shape != Shape::variable_only) continue;
-    text += fmt::format("  {:<26} {}\n", option.variable, option.help);
+    text += fmt::format("  {:<34} {}\n", option.variable, option.help);
   }
   return text;
 }
@@ -154,6 +154,19 @@ struct Commands {
         "even if the model has too small a context or no tools");
     launch->callback([this] { line.command = CommandId::launch; });
   }
+  void add_config(CLI::App& app) {
+    CLI::App* config =
+        app.add_subcommand("config", "every setting in effect and where it came from");
+    config->fallthrough();
+    add_json(*config);
+    config->callback([this, config] {
+      if (config->get_subcommands().empty()) line.command = CommandId::config;
+    });
+    CLI::App* check = config->add_subcommand("check", "every fault of a settings file");
+    check->fallthrough();
+    check->add_option("file", line.subject, "the file (the one that would be read)");
+    check->callback([this] { line.command = CommandId::config_check; });
+  }
 
  private:
   void add_if_missing(CLI::App& app) {
@@ -198,6 +211,7 @@ Parsed parse_command_line(int argc, const char* const* argv) {
   commands.add_models(app);
   commands.add_engine(app);
   commands.add_launch(app);
+  commands.add_config(app);
   argc = own_words(argc, argv, commands.line.words);
   try {
     app.parse(argc, const_cast<char**>(argv));

@@ -20,6 +20,8 @@ enum class CommandId : std::uint8_t {
   inspect,
   remove,
   launch,
+  config,
+  config_check,
 };
 
 enum class IfMissing : std::uint8_t { no, yes };

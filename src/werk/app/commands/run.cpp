@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "werk/app/commands/config.hpp"
 #include "werk/app/commands/launch.hpp"
 #include "werk/app/commands/models.hpp"
 #include "werk/app/engine_install.hpp"
@@ -30,6 +31,24 @@ Result<std::filesystem::path> home_of(const Settings& settings) {
   return model::home_folder(environment, std::filesystem::current_path());
 }
 
+// What a node runs by must be sound; a command that needs no more than the home says only that
+// something isn't.
+bool runs_by_settings(CommandId command) {
+  return command == CommandId::serve || command == CommandId::launch ||
+         command == CommandId::config;
+}
+
+// Whether the command may go on.
+bool check_file(const ConfigFile& file, CommandId command) {
+  if (file.faults.empty()) return true;
+  if (!runs_by_settings(command)) {
+    fmt::print(stderr, "werk: {} has faults; `werk config check` shows them\n", file.path);
+    return true;
+  }
+  for (const Fault& fault : file.faults) fmt::print(stderr, "werk: {}\n", fault_text(file, fault));
+  return false;
+}
+
 int run_command(const CommandLine& line, const Settings& settings,
                 const std::filesystem::path& home) {
   switch (line.command) {
@@ -42,6 +61,8 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::inspect: return inspect_command(line, home);
     case CommandId::remove: return remove_command(line, home);
     case CommandId::launch: return launch_command(line, settings, home);
+    case CommandId::config: return config_command(line, settings);
+    case CommandId::config_check: return config_check_command(line);
   }
   return kUsageStatus;
 }
@@ -54,8 +75,11 @@ int run(int argc, const char* const* argv) {
     fmt::print(parsed.exit_status == 0 ? stdout : stderr, "{}", parsed.text);
     return parsed.exit_status;
   }
-  const auto settings = read_settings(parsed.command->flags, process::own_variable);
+  if (parsed.command->command == CommandId::config_check)
+    return config_check_command(*parsed.command);
+  const auto settings = load_settings(parsed.command->flags, process::own_variable);
   if (!settings) return complain(settings.error(), kUsageStatus);
+  if (!check_file(settings->file, parsed.command->command)) return 1;
   const auto home = home_of(*settings);
   if (!home) return complain(home.error(), kUsageStatus);
   return run_command(*parsed.command, *settings, *home);

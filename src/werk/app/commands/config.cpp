@@ -1,0 +1,206 @@
+#include "werk/app/commands/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <charconv>
+#include <cstdio>
+
+#include "werk/base/text.hpp"
+#include "werk/process/program.hpp"
+
+namespace werk::app {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::size_t kColumns = 80;
+constexpr std::string_view kSecret = "***";
+
+bool tells_secret(std::string_view word) {
+  constexpr std::array<std::string_view, 4> kMarks = {"key", "token", "secret", "password"};
+  const std::string lower = to_lower(word);
+  return std::ranges::any_of(
+      kMarks, [&](std::string_view mark) { return lower.find(mark) != std::string::npos; });
+}
+
+// One line of the list.
+struct Shown {
+  std::string key;
+  std::string value;
+  SettingSource source;
+  const Option* option = nullptr;
+};
+
+std::string safe_value(const Option& option, std::string value) {
+  if (option.takes != "WORDS") return value;
+  const auto words = shell_words(value);
+  return words ? shell_line(without_secrets(*words)) : std::string(kSecret);
+}
+
+SettingSource source_in(const Sources& sources, const std::string& key) {
+  const auto found = sources.find(key);
+  return found == sources.end() ? SettingSource{} : found->second;
+}
+
+std::vector<Shown> shown_of(const Settings& settings) {
+  std::vector<Shown> all;
+  for (const Option& option : options()) {
+    if (option.access.show == nullptr) continue;
+    const std::string key = key_of(option);
+    const SettingSource source = source_in(settings.sources, key);
+    all.push_back({key, safe_value(option, option.access.show(settings)), source, &option});
+  }
+  return all;
+}
+
+// What the model has of its own; the rest is the node's.
+std::vector<Shown> shown_of(const ModelSettings& model) {
+  std::vector<Shown> all;
+  for (const Option& option : options()) {
+    const std::string key = model_key_of(option);
+    if (option.access.show_of_model == nullptr || model.sources.count(key) == 0) continue;
+    all.push_back({key, safe_value(option, option.access.show_of_model(model)),
+                   source_in(model.sources, key), &option});
+  }
+  return all;
+}
+
+// As many characters as fit, behind the key; a long value goes on below itself.
+void append_line(std::string& out, const Shown& shown, std::size_t key_width) {
+  constexpr std::size_t kValueWidth = 20;
+  constexpr std::string_view kGap = "  ";
+  const std::size_t indent = key_width + kGap.size();
+  const std::size_t room = kColumns - indent;
+  std::string value = shown.value.empty() ? "-" : shown.value;
+  std::string head = fmt::format("{:<{}}{}", shown.key, key_width, kGap);
+  while (!value.empty()) {
+    const std::size_t end = std::min({value.find('\n'), room, value.size()});
+    const std::string piece = value.substr(0, end);
+    value.erase(0, end + (end < value.size() && value[end] == '\n' ? 1 : 0));
+    const std::size_t width = std::max(piece.size(), kValueWidth);
+    const bool last = value.empty();
+    const bool fits = width + kGap.size() + shown.source.text.size() <= room;
+    out += head;
+    if (last && fits) {
+      out += fmt::format("{:<{}}{}{}\n", piece, kValueWidth, kGap, shown.source.text);
+    } else {
+      out += piece + "\n";
+      if (last) out += fmt::format("{:{}}{}\n", "", indent, shown.source.text);
+    }
+    head.assign(indent, ' ');
+  }
+}
+
+json::value value_in_json(const Shown& shown) {
+  const Option& option = *shown.option;
+  if (option.shape == Shape::repeated) {
+    json::array items;
+    for (std::size_t begin = 0; begin < shown.value.size();) {
+      const std::size_t end = std::min(shown.value.find('\n', begin), shown.value.size());
+      items.emplace_back(shown.value.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return items;
+  }
+  if (option.shape == Shape::flag) return json::value(shown.value == "true");
+  if (shown.value.empty()) return json::value(nullptr);
+  if (option.takes == "N") {
+    std::uint64_t number = 0;
+    std::from_chars(shown.value.data(), shown.value.data() + shown.value.size(), number);
+    return json::value(number);
+  }
+  return json::value(shown.value);
+}
+
+json::object in_json(const std::vector<Shown>& all) {
+  json::object object;
+  for (const Shown& shown : all) {
+    json::object entry;
+    entry["value"] = value_in_json(shown);
+    entry["source"] = shown.source.text;
+    object[shown.key] = std::move(entry);
+  }
+  return object;
+}
+
+int complain(std::string_view message) {
+  fmt::print(stderr, "werk: {}\n", message);
+  return 1;
+}
+
+Result<Settings> checked(const CommandLine& line) {
+  if (line.subject.empty()) return load_settings(line.flags, process::own_variable);
+  Result<ConfigFile> file = read_config(line.subject);
+  if (!file) return pass_on(file);
+  file->place = ConfigFile::Place::named;
+  const auto only_home = [](std::string_view name) {
+    return name == "HOME" ? process::own_variable(name) : std::nullopt;
+  };
+  return read_settings({}, only_home, std::move(*file));
+}
+
+}  // namespace
+
+std::vector<std::string> without_secrets(std::vector<std::string> words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!words[i].starts_with('-') || !tells_secret(words[i])) continue;
+    const std::size_t equals = words[i].find('=');
+    if (equals != std::string::npos) {
+      words[i] = fmt::format("{}={}", words[i].substr(0, equals), kSecret);
+    } else if (i + 1 < words.size() && !words[i + 1].starts_with('-')) {
+      words[i + 1] = kSecret;
+    }
+  }
+  return words;
+}
+
+std::string config_table(const Settings& settings) {
+  const std::vector<Shown> all = shown_of(settings);
+  std::size_t key_width = 0;
+  for (const Shown& shown : all) key_width = std::max(key_width, shown.key.size());
+  std::string out;
+  for (const Shown& shown : all) append_line(out, shown, key_width);
+  for (const ModelSettings& model : settings.models) {
+    out += fmt::format("\n[models.\"{}\"]\n", printable(model.id));
+    for (const Shown& shown : shown_of(model)) append_line(out, shown, key_width);
+  }
+  return out;
+}
+
+std::string config_json(const Settings& settings) {
+  json::object all;
+  all["file"] = settings.file.path;
+  all["settings"] = in_json(shown_of(settings));
+  json::object models;
+  for (const ModelSettings& model : settings.models) models[model.id] = in_json(shown_of(model));
+  all["models"] = std::move(models);
+  return json::serialize(all);
+}
+
+int config_command(const CommandLine& line, const Settings& settings) {
+  for (const std::string& warning : settings.warnings) complain(warning);
+  fmt::print("{}", line.json == Json::yes ? config_json(settings) + "\n" : config_table(settings));
+  return 0;
+}
+
+int config_check_command(const CommandLine& line) {
+  const Result<Settings> settings = checked(line);
+  if (!settings) return complain(settings.error().message);
+  const ConfigFile& file = settings->file;
+  std::error_code unknown;
+  if (!std::filesystem::exists(file.path, unknown))
+    return complain(fmt::format("there is no settings file {}", file.path));
+  for (const std::string& warning : settings->warnings) complain(warning);
+  for (const Fault& fault : file.faults) complain(fault_text(file, fault));
+  if (!file.faults.empty()) return 1;
+  fmt::print("{} is sound\n", file.path);
+  return 0;
+}
+
+}  // namespace werk::app

@@ -1,0 +1,116 @@
+// The documents against the table of options: docs/configuration.md names every setting with its
+// flag, variable and key, and docs/werk.toml shows every key of the file.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "werk/app/settings.hpp"
+
+namespace werk::app {
+namespace {
+
+std::string read_document(const std::string& name) {
+  std::ifstream file(std::string(WERK_DOCUMENTS) + "/" + name);
+  EXPECT_TRUE(file.is_open()) << name;
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+// What stands in backquotes in the nth cell of a row, up to its first blank.
+std::string name_in(const std::string& row, std::size_t cell) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= cell; ++i) begin = row.find('|', begin) + 1;
+  const std::string text = row.substr(begin, row.find('|', begin) - begin);
+  const std::size_t quote = text.find('`');
+  if (quote == std::string::npos) return "";
+  const std::string quoted = text.substr(quote + 1, text.find('`', quote + 1) - quote - 1);
+  return quoted.substr(0, quoted.find(' '));
+}
+
+// "flag variable key" of every row of a table of settings.
+std::set<std::string> documented() {
+  std::set<std::string> rows;
+  bool in_table = false;
+  for (const std::string& line : lines_of(read_document("configuration.md"))) {
+    if (line.starts_with("| flag | variable | key |")) in_table = true;
+    if (!line.starts_with('|')) in_table = false;
+    if (in_table && line.find("`") != std::string::npos)
+      rows.insert(fmt::format("{} {} {}", name_in(line, 0), name_in(line, 1), name_in(line, 2)));
+  }
+  return rows;
+}
+
+TEST(Documents, TheTablesOfSettingsNameEveryOptionAndNothingElse) {
+  std::set<std::string> rows = documented();
+  for (const Option& option : options()) {
+    const std::string key = option.key == kNotInFile ? "" : key_of(option);
+    const std::string row = fmt::format("{} {} {}", option.flag, option.variable, key);
+    EXPECT_EQ(rows.erase(row), 1u) << "docs/configuration.md has no row for: " << row;
+  }
+  for (const std::string& row : rows) ADD_FAILURE() << "this is no option: " << row;
+}
+
+// The sample with every setting that is commented out put to use.
+std::string sample_in_use() {
+  std::string text;
+  for (std::string line : lines_of(read_document("werk.toml"))) {
+    const bool setting =
+        line.size() > 1 && line[0] == '#' &&
+        (std::islower(static_cast<unsigned char>(line[1])) || line[1] == '[' || line[1] == '"');
+    text += (setting ? line.substr(1) : line) + "\n";
+  }
+  return text;
+}
+
+std::set<std::string> keys_in(const ConfigTable& table) {
+  std::set<std::string> keys;
+  for (const ConfigEntry& entry : table) keys.insert(entry.key);
+  return keys;
+}
+
+TEST(Documents, TheSampleFileShowsEveryKeyAndIsSound) {
+  const Environment none = [](std::string_view) { return std::nullopt; };
+  EXPECT_EQ(parse_config(read_document("werk.toml"), "werk.toml").faults.size(), 0u);
+  ConfigFile file = parse_config(sample_in_use(), "docs/werk.toml");
+  file.place = ConfigFile::Place::named;
+  const auto settings = read_settings({}, none, file);
+  ASSERT_TRUE(settings) << settings.error().message;
+  for (const Fault& fault : settings->file.faults) {
+    // The files that it names are examples.
+    if (fault.message.find("names ") == std::string::npos) ADD_FAILURE() << fault.message;
+  }
+  const std::set<std::string> keys = keys_in(file.top);
+  ASSERT_FALSE(settings->models.empty());
+  std::set<std::string> of_model;
+  for (const ConfigEntry& entry : file.top) {
+    if (entry.key != "models") continue;
+    for (const ConfigEntry& model : std::get<ConfigTable>(entry.value.held))
+      of_model.merge(keys_in(std::get<ConfigTable>(model.value.held)));
+  }
+  for (const Option& option : options()) {
+    if (option.key != kNotInFile) {
+      EXPECT_TRUE(keys.contains(key_of(option))) << "docs/werk.toml lacks " << key_of(option);
+    }
+    if (option.access.set_of_model != nullptr) {
+      EXPECT_TRUE(of_model.contains(model_key_of(option)))
+          << "docs/werk.toml lacks a model's " << model_key_of(option);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace werk::app
