@@ -8,6 +8,7 @@
 #include "werk/base/assert.hpp"
 #include "werk/model/manifest.hpp"
 #include "werk/model/model_id.hpp"
+#include "werk/model/model_name.hpp"
 
 namespace werk::model {
 namespace {
@@ -31,7 +32,8 @@ void check_manifest(std::string_view text) {
 }
 
 void check_name(std::string_view text) {
-  suggested_model_id(text);
+  WERK_ASSERT(check_model_id(tidied_model_id(text)).has_value());
+  part_name(text);
   folder_id(text);
   if (!check_model_id(text)) return;
   const std::string folder = folder_name(text);

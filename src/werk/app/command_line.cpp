@@ -118,18 +118,7 @@ struct Commands {
     pull->add_option("model", line.subject, "its name")->required();
     add_if_missing(*pull);
     pull->callback([this] { line.command = CommandId::pull; });
-    CLI::App* import_command = app.add_subcommand("import", "take a model file into the store");
-    import_command->fallthrough();
-    import_command->add_option("file", line.subject, "a GGUF file; of a split model any part")
-        ->required();
-    import_command->add_option("--name", line.name, "its id (made from the file's name)");
-    import_command->add_option("--alias", line.aliases,
-                               "a further name; may be given several times");
-    import_command->add_option("--mmproj", line.mmproj,
-                               "its projector file, if it doesn't lie beside it");
-    import_command->add_flag("--link", line.link,
-                             "use the file where it lies instead of copying it");
-    import_command->callback([this] { line.command = CommandId::import_model; });
+    add_import(app);
     CLI::App* list = app.add_subcommand("list", "installed models");
     list->fallthrough();
     add_json(*list);
@@ -142,6 +131,21 @@ struct Commands {
     remove->fallthrough();
     remove->add_option("id", line.subject, "its id")->required();
     remove->callback([this] { line.command = CommandId::remove; });
+  }
+  void add_import(CLI::App& app) {
+    CLI::App* command = app.add_subcommand("import", "take a model into the store");
+    command->fallthrough();
+    command->add_option("path", line.words,
+                        "GGUF files (of a split model any part) or folders with one model each");
+    command->add_option("--name", line.name, "its id (made from its name and quantization)");
+    command->add_option("--alias", line.aliases, "a further name; may be given several times")
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command->add_option("--mmproj", line.mmproj, "its projector file, if it doesn't lie beside it");
+    command->add_flag("--link", line.link, "use the files where they lie instead of copying them");
+    command->add_flag("--all", line.all, "every model in the folder and below it");
+    command->callback([this] { line.command = CommandId::import_model; });
   }
   void add_launch(CLI::App& app) {
     CLI::App* launch = app.add_subcommand(

@@ -39,9 +39,11 @@ struct CommandLine {
   std::string mmproj;  // import: --mmproj
   IfMissing if_missing = IfMissing::no;
   Json json = Json::no;
-  Anyway anyway = Anyway::no;      // launch
-  std::vector<std::string> words;  // launch: for the client, what stands behind `--`
-  bool link = false;
+  Anyway anyway = Anyway::no;  // launch
+  // launch: for the client, what stands behind `--`; import: the paths, or names with --scan
+  std::vector<std::string> words;
+  bool link = false;  // import
+  bool all = false;   // import
 };
 
 // What parsing comes to: a command, or a text to print and an exit status (help, version, an error

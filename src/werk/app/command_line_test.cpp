@@ -59,11 +59,12 @@ TEST(CommandLine, HelpAndVersionAreTextsWithStatusZero) {
 }
 
 TEST(CommandLine, TheStoreCommandsTakeTheirWords) {
-  const Parsed parsed =
-      parse({"import", "x.gguf", "--name", "a/b", "--alias", "c", "--link", "--model-home", "/h"});
+  const Parsed parsed = parse({"import", "--alias", "c", "x.gguf", "--name", "a/b", "--link",
+                               "--alias", "d", "--model-home", "/h"});
   ASSERT_TRUE(parsed.command) << parsed.text;
-  EXPECT_EQ(parsed.command->subject, "x.gguf");
+  EXPECT_EQ(parsed.command->words, std::vector<std::string>{"x.gguf"});
   EXPECT_EQ(parsed.command->name, "a/b");
+  EXPECT_EQ(parsed.command->aliases, (std::vector<std::string>{"c", "d"}));
   EXPECT_TRUE(parsed.command->link);
   EXPECT_EQ(value_of(parsed, "--model-home"), "/h");
   EXPECT_EQ(parse({"engine", "install", "llama-server", "--if-missing"}).command->if_missing,

@@ -113,6 +113,7 @@ Result<std::string> bring(const Site& site, const model::PullableModel& model,
   request.source = model.source;
   request.licence = model.licence;
   request.expected_sha256 = model.sha256;
+  request.mode = model::ImportMode::move;
   auto imported = store.import_file(request);
   if (!imported) return pass_on(imported);
   return fmt::format("{} is installed ({}, {})", model.name,

@@ -33,9 +33,10 @@ constexpr std::array<std::string_view, kValueTypes> kValueNames = {
     "uint8",  "int8",  "uint16", "int16",  "uint32", "int32",  "float32",
     "truth value", "text", "array", "uint64", "int64", "float64"};
 
-constexpr std::array<std::string_view, 7> kWantedTexts = {
-    "general.architecture", "general.name",           "general.size_label",
-    "general.license",      "general.type",           "tokenizer.chat_template",
+constexpr std::array<std::string_view, 10> kWantedTexts = {
+    "general.architecture", "general.name",     "general.size_label",
+    "general.license",      "general.type",     "general.basename",
+    "general.finetune",     "general.repo_url", "tokenizer.chat_template",
     "tokenizer.chat_template.tool_use"};
 
 constexpr std::array<std::string_view, 8> kWantedNumbers = {
@@ -257,6 +258,12 @@ void HeaderReader::keep_text(const std::string& key) {
     info_.size_label = one_line(text);
   } else if (key == "general.license") {
     info_.licence = one_line(text);
+  } else if (key == "general.basename") {
+    info_.basename = one_line(text);
+  } else if (key == "general.finetune") {
+    info_.finetune = one_line(text);
+  } else if (key == "general.repo_url") {
+    info_.repository_url = one_line(text);
   } else {
     type_ = one_line(text);
   }

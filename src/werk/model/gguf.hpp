@@ -29,11 +29,14 @@ enum class GgufPurpose : std::uint8_t {
 struct GgufInfo {
   std::uint32_t version = 0;
   GgufPurpose purpose = GgufPurpose::text;
-  std::string architecture;   // "llama", "qwen3", "clip"
-  std::string name;           // general.name
-  std::string size_label;     // "135M"
-  std::string licence;        // general.license
-  std::string quantization;   // "Q4_K_M": general.file_type, else the type most elements have
+  std::string architecture;    // "llama", "qwen3", "clip"
+  std::string name;            // general.name
+  std::string basename;        // general.basename: "Qwen3"
+  std::string finetune;        // general.finetune: "Instruct"
+  std::string size_label;      // "135M"
+  std::string repository_url;  // general.repo_url
+  std::string licence;         // general.license
+  std::string quantization;    // "Q4_K_M": general.file_type, else the type most elements have
   std::uint64_t tensors = 0;
   std::uint64_t parameters = 0;  // elements of all tensors of this file
   std::uint64_t training_context_tokens = 0;

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "werk/base/text.hpp"
+#include "werk/model/projector_choice.hpp"
 #include "werk/model/split_name.hpp"
 
 namespace werk::model {
@@ -22,30 +22,13 @@ bool is_plain_name(const std::string& name) {
   return is_valid_utf8(name) && std::none_of(name.begin(), name.end(), is_control);
 }
 
-Result<GgufInfo> read_header(const fs::path& path) {
-  auto source = FileSource::open(path);
-  if (!source) return pass_on(source);
-  Result<GgufInfo> info = read_gguf(**source);
-  if (info) return info;
-  Error error = std::move(info.error());
-  error.message = fmt::format("{}: {}", path.string(), error.message);
-  return fail(std::move(error));
-}
-
 tl::unexpected<Error> unusable(const fs::path& path, std::string_view reason) {
   return fail(ErrorCode::model_unusable, fmt::format("{}: {}", path.string(), reason));
 }
 
 Status check_purpose(const fs::path& path, const GgufInfo& info) {
-  switch (info.purpose) {
-    case GgufPurpose::projector:
-      return unusable(path, "This is a projector; import the model it belongs to, beside it.");
-    case GgufPurpose::adapter:
-      return unusable(path, "This is a LoRA adapter; it can't run by itself.");
-    case GgufPurpose::vocabulary:
-      return unusable(path, "The file holds a vocabulary without weights.");
-    default: return {};
-  }
+  const std::string_view reason = no_model_because(info.purpose);
+  return reason.empty() ? Status() : unusable(path, reason);
 }
 
 Result<PlannedFile> planned(FileRole role, const fs::path& path) {
@@ -116,10 +99,10 @@ Status plan_weights(ImportPlan& plan, const fs::path& path) {
   if (info->split_count > 1) {
     const auto name = parse_split_name(path.filename().string());
     if (!name || name->count != info->split_count) {
-      return unusable(path, fmt::format("This is file {} of a model split into {}; such files must "
-                                        "keep names like model-00001-of-{:05}.gguf.",
-                                        info->split_index + 1, info->split_count,
-                                        info->split_count));
+      return unusable(path,
+                      fmt::format("This is file {} of a model split into {}; such files must "
+                                  "keep names like model-00001-of-{:05}.gguf.",
+                                  info->split_index + 1, info->split_count, info->split_count));
     }
     const Status split = plan_split(plan, path.parent_path(), *name);
     return split ? check_purpose(path, plan.weights) : split;
@@ -143,28 +126,6 @@ Status plan_named_projector(ImportPlan& plan, const fs::path& path) {
   return add_projector(plan, path, std::move(*info));
 }
 
-Status plan_projector_beside(ImportPlan& plan, const fs::path& folder) {
-  std::vector<std::tuple<int, fs::path, GgufInfo>> suited;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = to_lower(entry->path().filename().string());
-    if (!name.starts_with("mmproj") || !name.ends_with(".gguf")) continue;
-    Result<GgufInfo> info = read_header(entry->path());
-    // What was not named must not hinder: a broken or foreign file beside the model is none of its
-    // own.
-    if (!info || info->purpose != GgufPurpose::projector) continue;
-    if (info->projection_length != plan.weights.embedding_length) continue;
-    const int rank = info->quantization == "F16" ? 0 : info->quantization == "BF16" ? 1 : 2;
-    suited.emplace_back(rank, entry->path(), std::move(*info));
-  }
-  if (suited.empty()) return {};
-  const auto best = std::min_element(suited.begin(), suited.end(), [](auto& a, auto& b) {
-    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
-  });
-  return add_projector(plan, std::get<1>(*best), std::move(std::get<2>(*best)));
-}
-
 fs::path absolute_path(const fs::path& path) {
   std::error_code error;
   fs::path result = fs::absolute(path, error);
@@ -172,6 +133,26 @@ fs::path absolute_path(const fs::path& path) {
 }
 
 }  // namespace
+
+Result<GgufInfo> read_header(const fs::path& path) {
+  auto source = FileSource::open(path);
+  if (!source) return pass_on(source);
+  Result<GgufInfo> info = read_gguf(**source);
+  if (info) return info;
+  Error error = std::move(info.error());
+  error.message = fmt::format("{}: {}", path.string(), error.message);
+  return fail(std::move(error));
+}
+
+std::string_view no_model_because(GgufPurpose purpose) {
+  switch (purpose) {
+    case GgufPurpose::projector:
+      return "This is a projector; import the model it belongs to, beside it.";
+    case GgufPurpose::adapter: return "This is a LoRA adapter; it can't run by itself.";
+    case GgufPurpose::vocabulary: return "The file holds a vocabulary without weights.";
+    default: return {};
+  }
+}
 
 Result<ImportPlan> plan_import(const fs::path& path, ProjectorRule rule,
                                const std::optional<fs::path>& projector) {
@@ -182,7 +163,8 @@ Result<ImportPlan> plan_import(const fs::path& path, ProjectorRule rule,
   if (projector) {
     rest = plan_named_projector(plan, absolute_path(*projector));
   } else if (rule == ProjectorRule::beside && plan.weights.purpose == GgufPurpose::text) {
-    rest = plan_projector_beside(plan, first.parent_path());
+    auto beside = find_projector(first, plan.weights.embedding_length);
+    if (beside) rest = add_projector(plan, beside->path, std::move(beside->info));
   }
   if (!rest) return pass_on(rest);
   return plan;

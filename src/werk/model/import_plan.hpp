@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "werk/base/result.hpp"
@@ -29,15 +30,19 @@ struct ImportPlan {
   std::optional<GgufInfo> projector;
 };
 
-// With ProjectorRule::beside, a file called mmproj*.gguf in the model's folder is taken when its
-// projection length is the model's embedding length; of several the one in F16, else BF16, else the
-// first by name. A path is taken as it is.
+// With ProjectorRule::beside, find_projector() chooses. A path is taken as it is.
 enum class ProjectorRule : std::uint8_t { beside, none };
+
+// Why a file of that purpose is no model by itself, as a sentence; empty for models.
+std::string_view no_model_because(GgufPurpose purpose);
 
 // Fails with `not_found`, `io` or `model_unusable`; messages name the file's path, since they go to
 // the terminal.
 Result<ImportPlan> plan_import(const std::filesystem::path& path, ProjectorRule rule,
                                const std::optional<std::filesystem::path>& projector);
+
+// The header of a file; messages name its path.
+Result<GgufInfo> read_header(const std::filesystem::path& path);
 
 // The plan as a manifest without id, digests and anything else the plan cannot know.
 Manifest manifest_of(const ImportPlan& plan);

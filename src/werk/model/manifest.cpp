@@ -64,10 +64,9 @@ json::object to_json(const ManifestFile& file) {
   object["path"] = file.path;
   object["size_bytes"] = file.size_bytes;
   object["sha256"] = file.sha256;
-  if (file.linked) {
-    object["linked"] = true;
-    object["modified_ns"] = file.modified_ns;
-  }
+  if (file.linked) object["linked"] = true;
+  if (!file.origin.empty()) object["origin"] = file.origin;
+  if (file.linked || !file.origin.empty()) object["modified_ns"] = file.modified_ns;
   return object;
 }
 

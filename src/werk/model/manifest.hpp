@@ -34,8 +34,11 @@ struct ManifestFile {
   std::string sha256;
   // The file belongs to somebody else and is used where it lies; never deleted.
   bool linked = false;
-  // Of a linked file, at import: nanoseconds since 1970.
+  // Of a linked file or of the origin, at import: nanoseconds since 1970.
   std::int64_t modified_ns = 0;
+  // Of a copied file: the absolute path it came from, so that it is known when it is met again;
+  // empty where that does not matter.
+  std::string origin = {};
 };
 
 struct Capabilities {
@@ -70,8 +73,8 @@ struct Manifest {
   ChatTemplateFacts chat_template;
   Capabilities capabilities;
   std::vector<ManifestFile> files;
-  std::string source;   // where it came from, for people
-  std::string licence;  // likewise
+  std::string source;       // where it came from, for people
+  std::string licence;      // likewise
   std::string imported_at;  // "2026-11-29T22:44:02Z"
 };
 

@@ -146,8 +146,12 @@ ManifestFile read_file(MemberReader members) {
   file.size_bytes = members.number("size_bytes", Need::required);
   file.sha256 = members.text("sha256", Need::required);
   file.linked = members.truth("linked", Need::optional);
+  file.origin = members.text("origin", Need::optional);
   file.modified_ns = members.signed_number("modified_ns", Need::optional);
   if (!is_digest(file.sha256)) members.refuse("sha256", "is not 64 hexadecimal digits");
+  if (!file.origin.empty() && !file.origin.starts_with('/')) {
+    members.refuse("origin", "is not absolute");
+  }
   if (file.linked && !file.path.starts_with('/')) members.refuse("path", "is not absolute");
   if (!file.linked && !is_inside_path(file.path)) {
     members.refuse("path", "does not name a file in the model's folder 'files'");
@@ -192,12 +196,10 @@ void read_facts(MemberReader& members, Manifest& manifest) {
   manifest.parameters = members.number("parameters", Need::optional);
   manifest.training_context_tokens = members.number("training_context_tokens", Need::optional);
   MemberReader shape = members.object("shape");
-  manifest.shape = {shape.number("layers", Need::optional),
-                    shape.number("embedding_length", Need::optional),
-                    shape.number("heads", Need::optional),
-                    shape.number("kv_heads_total", Need::optional),
-                    shape.number("key_length", Need::optional),
-                    shape.number("value_length", Need::optional)};
+  manifest.shape = {
+      shape.number("layers", Need::optional),     shape.number("embedding_length", Need::optional),
+      shape.number("heads", Need::optional),      shape.number("kv_heads_total", Need::optional),
+      shape.number("key_length", Need::optional), shape.number("value_length", Need::optional)};
   MemberReader facts = members.object("chat_template");
   manifest.chat_template = {facts.truth("present", Need::optional),
                             facts.truth("tools", Need::optional),

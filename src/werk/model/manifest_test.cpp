@@ -27,6 +27,8 @@ Manifest sample() {
   manifest.capabilities = {true, true, false, false, true, false};
   manifest.files = {weights(),
                     {FileRole::projector, "/m/p.gguf", 7, std::string(64, 'b'), true, -5}};
+  manifest.files[0].origin = "/from/w.gguf";
+  manifest.files[0].modified_ns = 6;
   manifest.source = "somewhere";
   manifest.licence = "Apache-2.0";
   manifest.imported_at = "2026-11-29T22:44:02Z";
@@ -75,12 +77,15 @@ TEST(Manifest, IsReadBackAsItWasWritten) {
   ASSERT_EQ(manifest->files.size(), 2u);
   EXPECT_EQ(manifest->files[1].modified_ns, -5);
   EXPECT_TRUE(manifest->files[1].linked);
+  EXPECT_EQ(manifest->files[0].origin, "/from/w.gguf");
+  EXPECT_EQ(manifest->files[0].modified_ns, 6);
 }
 
 TEST(Manifest, IsWrittenForPeople) {
   const std::string text = write_manifest(sample());
-  EXPECT_TRUE(text.starts_with("{\n  \"schema\": 1,\n  \"id\": \"org/model:Q4 \xC3\xBC\",\n"
-                               "  \"aliases\": [\n    \"m\",\n    \"model\"\n  ],\n"))
+  EXPECT_TRUE(
+      text.starts_with("{\n  \"schema\": 1,\n  \"id\": \"org/model:Q4 \xC3\xBC\",\n"
+                       "  \"aliases\": [\n    \"m\",\n    \"model\"\n  ],\n"))
       << text;
   EXPECT_TRUE(text.ends_with("\n}\n"));
 }
@@ -95,6 +100,7 @@ TEST(Manifest, IdentityIsWhatDecidesBehaviourAndNothingElse) {
   same.files[0].path = "/elsewhere/other.gguf";
   same.files[0].linked = true;
   same.files[0].modified_ns = 9;
+  same.files[0].origin = "/somewhere/w.gguf";
   same.files.push_back({FileRole::other, "files/LICENSE", 1, std::string(64, 'c'), false, 0});
   EXPECT_EQ(identity_of(same), identity);
 
@@ -164,6 +170,8 @@ TEST(Manifest, NamesNoFileOutsideTheModelsFolder) {
     const json::value value = path;
     EXPECT_NE(refusal(with("files/path", &value)).find("files[0].path"), std::string::npos) << path;
   }
+  const json::value here = "w.gguf";
+  EXPECT_NE(refusal(with("files/origin", &here)).find("is not absolute"), std::string::npos);
   const json::value linked = true;
   EXPECT_NE(refusal(with("files/linked", &linked)).find("is not absolute"), std::string::npos);
 }

@@ -4,7 +4,6 @@
 
 #include "werk/base/digest.hpp"
 #include "werk/base/text.hpp"
-#include "werk/model/split_name.hpp"
 
 namespace werk::model {
 namespace {
@@ -87,15 +86,6 @@ std::optional<std::string> folder_id(std::string_view name) {
   }
   if (!check_model_id(id) || folder_name(id) != name) return std::nullopt;
   return id;
-}
-
-std::string suggested_model_id(std::string_view file_name) {
-  const auto split = parse_split_name(file_name);
-  std::string id(split ? std::string_view(split->prefix) : file_name);
-  if (!split && to_lower(id).ends_with(".gguf")) id.resize(id.size() - 5);
-  id = std::string(trim(printable(id)));
-  id.resize(std::min(id.size(), kModelIdBytesMax));
-  return check_model_id(id) ? id : "model";
 }
 
 }  // namespace werk::model

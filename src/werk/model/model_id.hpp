@@ -1,4 +1,4 @@
-// Names of models: which ids are allowed, what an id's folder is called, which id a file suggests.
+// Names of models: which ids are allowed, and what an id's folder is called.
 // An id is a text for people and clients ("org/model:Q4_K_M", with spaces and any language); its
 // folder's name is plain ASCII and gives the id back. Pure; any thread.
 #pragma once
@@ -25,8 +25,5 @@ std::string folder_name(std::string_view id);
 
 // The id whose folder is called `name`; none when no id's is.
 std::optional<std::string> folder_id(std::string_view name);
-
-// "qwen3-8b-Q4_K_M" from "qwen3-8b-Q4_K_M-00001-of-00003.gguf".
-std::string suggested_model_id(std::string_view file_name);
 
 }  // namespace werk::model

@@ -6,6 +6,7 @@
 #include "werk/model/default_model.hpp"
 #include "werk/model/home.hpp"
 #include "werk/model/model_id.hpp"
+#include "werk/model/model_name.hpp"
 #include "werk/model/split_name.hpp"
 
 namespace werk::model {
@@ -22,9 +23,8 @@ TEST(ModelId, AllowsWhatPeopleCallModels) {
 }
 
 TEST(ModelId, RefusesWhatCouldMeanAPathOrNothing) {
-  for (const std::string& id :
-       {""s, "."s, ".."s, "a/../b"s, "/a"s, "a/"s, "a//b"s, "a\nb"s, "a\0b"s, "\x7F"s, "\xFF"s,
-        " a"s, "a "s, std::string(256, 'x')}) {
+  for (const std::string& id : {""s, "."s, ".."s, "a/../b"s, "/a"s, "a/"s, "a//b"s, "a\nb"s,
+                                "a\0b"s, "\x7F"s, "\xFF"s, " a"s, "a "s, std::string(256, 'x')}) {
     const Status right = check_model_id(id);
     ASSERT_FALSE(right) << id;
     EXPECT_EQ(right.error().code, ErrorCode::invalid_request);
@@ -57,11 +57,82 @@ TEST(FolderName, ThatNoIdHasGivesNone) {
   }
 }
 
-TEST(SuggestedModelId, IsTheFilesNameWithoutItsEndings) {
-  EXPECT_EQ(suggested_model_id("SmolLM2-135M.Q4_1.gguf"), "SmolLM2-135M.Q4_1");
-  EXPECT_EQ(suggested_model_id("big-00002-of-00003.gguf"), "big");
-  EXPECT_EQ(suggested_model_id("sha256-abc"), "sha256-abc");
-  EXPECT_EQ(suggested_model_id(".gguf"), "model");
+TEST(NameParts, EndAtTheQuantization) {
+  const auto parted = [](std::string_view stem) {
+    const NameParts parts = part_name(stem);
+    return parts.base + "|" + parts.quantization;
+  };
+  EXPECT_EQ(parted("Qwen3-8B-Q4_K_M"), "Qwen3-8B|Q4_K_M");
+  EXPECT_EQ(parted("qwen2.5-7b-instruct-q4_k_m"), "qwen2.5-7b-instruct|Q4_K_M");
+  EXPECT_EQ(parted("SmolLM2-135M-Instruct.Q4_1"), "SmolLM2-135M-Instruct|Q4_1");
+  EXPECT_EQ(parted("Qwen3-8B-UD-IQ2_XXS"), "Qwen3-8B|UD-IQ2_XXS");
+  EXPECT_EQ(parted("gpt-oss-20b-mxfp4"), "gpt-oss-20b|MXFP4");
+  EXPECT_EQ(parted("a_b_Q8_0"), "a_b|Q8_0");
+  EXPECT_EQ(parted("a_bf16"), "a|BF16");
+  EXPECT_EQ(parted("UD-Q4_K_XL"), "|UD-Q4_K_XL");
+  for (const char* none :
+       {"Qwen3-8B", "Q4", "a-Q", "a-Qx_K", "", "-", "a-IQ_1", "llama-2-13b-chat"}) {
+    EXPECT_EQ(parted(none), std::string(none) + "|");
+  }
+}
+
+GgufInfo header(std::string quantization) {
+  GgufInfo info;
+  info.quantization = std::move(quantization);
+  return info;
+}
+
+TEST(DefaultModelId, IsTheFilesNameAndTheQuantization) {
+  const auto id = [](const char* path) { return default_model_id(path, header("Q4_0")); };
+  EXPECT_EQ(id("/m/SmolLM2-135M.q4_1.gguf"), "SmolLM2-135M:Q4_1");
+  EXPECT_EQ(id("/m/big-00002-of-00003.GGUF"), "big-00002-of-00003:Q4_0");
+  EXPECT_EQ(id("/m/big-IQ4_NL-00002-of-00003.gguf"), "big:IQ4_NL");
+  EXPECT_EQ(id("/m/plain.gguf"), "plain:Q4_0");
+  EXPECT_EQ(default_model_id("/m/plain.gguf", header("unknown (77)")), "plain");
+  EXPECT_EQ(default_model_id("/m/plain.gguf", header("")), "plain");
+}
+
+TEST(DefaultModelId, OfAFileThatSaysNothingIsTheHeadersElseTheFolders) {
+  GgufInfo info = header("Q8_0");
+  const std::string blob = "/o/blobs/sha256-" + std::string(64, 'a');
+  EXPECT_EQ(default_model_id("/hub/Qwen3-8B/model.gguf", info), "Qwen3-8B:Q8_0");
+  EXPECT_EQ(default_model_id("/hub/Qwen3-8B/Q8_0/Q8_0-00001-of-00002.gguf", info), "Qwen3-8B:Q8_0");
+  EXPECT_EQ(default_model_id("/.gguf", info), "model:Q8_0");
+  info.repository_url = "https://example.org/org/repo/";
+  EXPECT_EQ(default_model_id("/hub/x/model.gguf", info), "org/repo:Q8_0");
+  info.repository_url = "https://example.org/org";
+  EXPECT_EQ(default_model_id("/hub/x/model.gguf", info), "x:Q8_0");
+  info.name = "Qwen 3 8B Q8_0";
+  EXPECT_EQ(default_model_id(blob, info), "Qwen-3-8B:Q8_0");
+  info.basename = "Qwen3";
+  info.size_label = "8B";
+  info.finetune = "Instruct";
+  EXPECT_EQ(default_model_id(blob, info), "Qwen3-8B-Instruct:Q8_0");
+  info.basename = "Qwen3-8b";
+  EXPECT_EQ(default_model_id(blob, info), "Qwen3-8b-Instruct:Q8_0");
+}
+
+TEST(DefaultModelId, OfTheHubsCacheIsTheRepository) {
+  const std::string hub = "/c/hub/models--org--repo-GGUF/snapshots/abc/";
+  EXPECT_EQ(default_model_id(hub + "x-Q4_K_M.gguf", header("")), "org/repo-GGUF:Q4_K_M");
+  EXPECT_EQ(hub_repository(hub + "sub/x.gguf"), "org/repo-GGUF");
+  EXPECT_EQ(hub_repository("/c/hub/models--repo/snapshots/abc/x.gguf"), "repo");
+  EXPECT_EQ(hub_repository("/c/hub/models--org--repo/blobs/x"), "");
+}
+
+TEST(DefaultModelId, IsAnIdWhateverTheTextsAre) {
+  for (const std::string text :
+       {"", " ", "/", "../..", "a//b/", "\x01\n", "\xFF\xFE", ". ", "a/ ../b"}) {
+    EXPECT_TRUE(check_model_id(tidied_model_id(text))) << text;
+    GgufInfo info = header(text);
+    info.name = text;
+    EXPECT_TRUE(check_model_id(default_model_id("/" + text + "/model.gguf", info))) << text;
+  }
+  EXPECT_EQ(tidied_model_id("a//./b/"), "a/b");
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += "\xE6\xA8\xA1";
+  EXPECT_TRUE(check_model_id(tidied_model_id(many)));
+  EXPECT_GT(tidied_model_id(many).size(), 240u);
 }
 
 TEST(SplitName, IsReadAndWritten) {

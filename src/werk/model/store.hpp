@@ -52,7 +52,7 @@ enum class ImportMode : std::uint8_t {
 
 struct ImportRequest {
   std::filesystem::path path;  // a GGUF file; of a split set any of its files
-  std::string id;              // empty: suggested_model_id() of the file's name
+  std::string id;              // empty: default_model_id()
   std::vector<std::string> aliases;
   ImportMode mode = ImportMode::copy;
   std::string source;
@@ -92,6 +92,7 @@ class Store {
   Result<InstalledModel> find(std::string_view name) const;
 
   // Copies or links a model into the store, digests it and makes it visible at the end in one step.
+  // A linked file whose digest is known (KnownDigests) is not read.
   // `conflict` when the id or an alias is taken, by an installed model or by an import that is
   // under way; nothing is ever overwritten. After an error nothing is left behind, and files to
   // be moved are where they were. Messages name paths.

@@ -62,6 +62,8 @@ Error changed(const fs::path& path) {
                            path.string())};
 }
 
+Error stopped() { return Error{ErrorCode::cancelled, "Stopped; nothing was changed."}; }
+
 Status check_space(int target, const CopyOrder& order) {
   struct statvfs space {};
   if (::fstatvfs(target, &space) != 0) return {};  // then writing will tell
@@ -98,8 +100,7 @@ Error write_error(std::string_view what, const fs::path& path, int reason) {
   return error;
 }
 
-FileLock::FileLock(FileLock&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 FileLock::~FileLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -178,7 +179,7 @@ Result<std::string> StoreFiles::copy_bytes(int source, int target, std::uint64_t
       }
     }
     if (on_bytes && on_bytes(bytes.size()) == GoOn::stop) {
-      return fail(ErrorCode::cancelled, "Stopped; nothing was changed.");
+      return fail(stopped());
     }
   }
   if (done_bytes < size_bytes) return fail(changed(order.source));
@@ -193,20 +194,20 @@ Result<CopiedFile> StoreFiles::copy(const CopyOrder& order, const OnBytes& on_by
     return fail(ErrorCode::io, fmt::format("{} is not a regular file.", order.source.string()));
   }
   const bool copies = !order.target.empty();
+  const auto size_bytes = static_cast<std::uint64_t>(first.st_size);
   if (!copies && !order.known_sha256.empty()) {
-    return CopiedFile{static_cast<std::uint64_t>(first.st_size), modified_ns(first),
-                      order.known_sha256};
+    if (on_bytes && on_bytes(size_bytes) == GoOn::stop) return fail(stopped());
+    return CopiedFile{size_bytes, modified_ns(first), order.known_sha256};
   }
   int reason = copies ? before(WriteStep::create_file) : 0;
-  const Descriptor target(copies && reason == 0
-                              ? ::open(order.target.c_str(),
-                                       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode)
-                              : -1);
+  const Descriptor target(
+      copies && reason == 0
+          ? ::open(order.target.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode)
+          : -1);
   if (copies && target.get() < 0) {
     if (reason == 0) reason = errno;
     return fail(write_error("create", order.target, reason));
   }
-  const auto size_bytes = static_cast<std::uint64_t>(first.st_size);
   Result<std::string> digest;
   if (copies && clone(source.get(), target.get())) {
     // What the clone holds is digested, since the source may go on changing.

@@ -5,7 +5,9 @@
 
 #include "werk/base/text.hpp"
 #include "werk/model/incoming.hpp"
+#include "werk/model/known_digests.hpp"
 #include "werk/model/model_id.hpp"
+#include "werk/model/model_name.hpp"
 #include "werk/model/store.hpp"
 
 namespace werk::model {
@@ -24,7 +26,8 @@ std::string utc_text(std::chrono::system_clock::time_point time) {
 // Texts of the request stand in the manifest, which refuses control characters when it is read.
 std::string one_line(std::string_view text) {
   std::string line = printable(text);
-  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
   return line;
 }
 
@@ -38,14 +41,18 @@ class Store::Import {
         request_(request),
         on_progress_(on_progress),
         files_(store.options_.hook),
-        id_(request.id.empty() ? suggested_model_id(request.path.filename().string())
-                               : request.id) {}
+        id_(request.id) {}
 
   Result<InstalledModel> run() {
-    if (Status right = check_names(); !right) return pass_on(right);
+    // Early where the id is given: what can't be named needn't be read.
+    if (Status right = id_.empty() ? Status() : check_names(); !right) return pass_on(right);
     Result<ImportPlan> plan =
         plan_import(request_.path, request_.projector_rule, request_.projector);
     if (!plan) return pass_on(plan);
+    if (id_.empty()) {
+      id_ = default_model_id(plan->files.front().path, plan->weights);
+      if (Status right = check_names(); !right) return pass_on(right);
+    }
     if (Status made = files_.make_folders(store_.models_); !made) return pass_on(made);
     Result<Incoming> incoming = reserve();
     if (!incoming) return pass_on(incoming);
@@ -96,17 +103,19 @@ class Store::Import {
   Status take_files(const ImportPlan& plan, const fs::path& folder, Manifest& manifest) {
     ImportProgress progress;
     for (const PlannedFile& file : plan.files) progress.bytes_total += file.size_bytes;
+    const bool linked = request_.mode == ImportMode::link;
+    const KnownDigests known = linked ? known_digests() : KnownDigests();
     for (const PlannedFile& file : plan.files) {
       progress.file = file.name;
       const auto on_bytes = [&](std::uint64_t bytes) {
         progress.bytes_done += bytes;
         return on_progress_ ? on_progress_(progress) : GoOn::yes;
       };
-      const bool linked = request_.mode == ImportMode::link;
       CopyOrder order{file.path, {}, progress.bytes_total - progress.bytes_done, {}};
       const fs::path target = folder / "files" / file.name;
-      if (request_.mode == ImportMode::copy) order.target = target;
+      if (linked) order.known_sha256 = known.find(file.path).value_or("");
       if (moves()) order.known_sha256 = known_digest(file.path);
+      if (request_.mode == ImportMode::copy) order.target = target;
       Result<CopiedFile> copied = files_.copy(order, on_bytes);
       if (!copied) return pass_on(copied);
       if (copied->size_bytes != file.size_bytes || copied->modified_ns != file.modified_ns) {
@@ -116,10 +125,25 @@ class Store::Import {
                                 file.path.string()));
       }
       if (Status own = moves() ? files_.adopt(file.path, target) : Status(); !own) return own;
-      manifest.files.push_back({file.role, linked ? file.path.string() : "files/" + file.name,
-                                copied->size_bytes, std::move(copied->sha256), linked,
-                                linked ? copied->modified_ns : 0});
+      ManifestFile entry{file.role, linked ? file.path.string() : "files/" + file.name,
+                         copied->size_bytes, std::move(copied->sha256), linked};
+      if (request_.mode == ImportMode::copy) entry.origin = file.path.string();
+      if (!moves()) entry.modified_ns = copied->modified_ns;
+      manifest.files.push_back(std::move(entry));
     }
+    return check_digests(manifest);
+  }
+
+  KnownDigests known_digests() const {
+    const Result<Listing> listing = store_.list();
+    std::vector<Manifest> manifests;
+    if (listing) {
+      for (const InstalledModel& model : listing->models) manifests.push_back(model.manifest);
+    }
+    return KnownDigests(manifests);
+  }
+
+  Status check_digests(const Manifest& manifest) const {
     const std::string& digest = manifest.files.front().sha256;
     if (!request_.expected_sha256.empty() && digest != request_.expected_sha256) {
       return fail(ErrorCode::model_unusable,

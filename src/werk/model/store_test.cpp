@@ -8,6 +8,7 @@
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/tiny_gguf.hpp"
 #include "werk/base/digest.hpp"
+#include "werk/model/already_installed.hpp"
 #include "werk/model/model_id.hpp"
 
 namespace werk::model {
@@ -118,8 +119,15 @@ TEST_F(StoreTest, ImportsACopyAndFindsIt) {
 }
 
 TEST_F(StoreTest, TakesIdsOfEveryKind) {
-  const std::vector<std::string> wanted = {"a", "a/b", "a:b", "a b", "a%2Fb", "\xE6\xA8\xA1", ".x",
-                                           std::string(255, '/' + 1), std::string(255, ':')};
+  const std::vector<std::string> wanted = {"a",
+                                           "a/b",
+                                           "a:b",
+                                           "a b",
+                                           "a%2Fb",
+                                           "\xE6\xA8\xA1",
+                                           ".x",
+                                           std::string(255, '/' + 1),
+                                           std::string(255, ':')};
   for (const std::string& id : wanted) {
     const auto imported = store_.import_file(request(id));
     ASSERT_TRUE(imported) << imported.error().message;
@@ -153,7 +161,7 @@ TEST_F(StoreTest, NeverOverwritesAName) {
 
 TEST_F(StoreTest, TakesTheIdFromTheFileWhereNoneIsGiven) {
   ASSERT_TRUE(store_.import_file(request("")));
-  EXPECT_EQ(ids(), std::vector<std::string>{"tiny"});
+  EXPECT_EQ(ids(), std::vector<std::string>{"tiny:F32"});
 }
 
 TEST_F(StoreTest, LinksFilesWhereTheyLie) {
@@ -168,6 +176,93 @@ TEST_F(StoreTest, LinksFilesWhereTheyLie) {
 
   ASSERT_TRUE(store_.remove("a"));
   EXPECT_TRUE(fs::exists(wanted.path)) << "a linked file belongs to somebody else";
+}
+
+// How often a link told of its progress, once for a file that wasn't read, and what it noted.
+struct Linked {
+  std::size_t steps = 0;
+  std::string sha256;
+};
+
+TEST_F(StoreTest, DigestsAFileOnceHoweverManyModelsLinkIt) {
+  test::TinyGgufOptions large;
+  large.width = 256;
+  write(folder_ / "from/big.gguf", test::tiny_gguf(large));
+  ImportRequest first = request("a");
+  first.path = folder_ / "from/big.gguf";
+  first.mode = ImportMode::link;
+  const auto link = [&](const ImportRequest& wanted) {
+    Linked linked;
+    const auto model = store_.import_file(wanted, [&](auto&) {
+      ++linked.steps;
+      return GoOn::yes;
+    });
+    EXPECT_TRUE(model) << model.error().message;
+    if (model) linked.sha256 = model->manifest.files.front().sha256;
+    return linked;
+  };
+  const Linked read = link(first);
+  EXPECT_GT(read.steps, 1u);
+  ImportRequest second = first;
+  second.id = "b";
+  EXPECT_EQ(link(second).steps, 1u);
+  fs::create_hard_link(first.path, folder_ / "from/same.gguf");
+  ImportRequest same = first;
+  same.id = "c";
+  same.path = folder_ / "from/same.gguf";
+  const auto listing = store_.list();
+  ASSERT_TRUE(listing);
+  const KnownDigests digests(manifests_of(listing->models));
+  const auto plan = plan_import(same.path, ProjectorRule::none, std::nullopt);
+  EXPECT_EQ(installed_already(*plan, listing->models, digests), "a");
+  const Linked known = link(same);
+  EXPECT_EQ(known.steps, 1u);
+  EXPECT_EQ(known.sha256, read.sha256);
+  fs::last_write_time(first.path, fs::last_write_time(first.path) + std::chrono::seconds(1));
+  ImportRequest changed = first;
+  changed.id = "d";
+  EXPECT_GT(link(changed).steps, 1u) << "it may hold something else by now";
+}
+
+TEST_F(StoreTest, KnowsAFileThatItHasCopiedUntilItChanges) {
+  const ImportRequest wanted = request("a");
+  const auto already = [&]() -> std::optional<std::string> {
+    const auto plan = plan_import(wanted.path, ProjectorRule::none, std::nullopt);
+    const auto listing = store_.list();
+    return installed_already(*plan, listing->models, KnownDigests(manifests_of(listing->models)));
+  };
+  EXPECT_EQ(already(), std::nullopt);
+  ASSERT_TRUE(store_.import_file(wanted));
+  EXPECT_EQ(store_.find("a")->manifest.files.front().origin, wanted.path);
+  EXPECT_EQ(already(), "a");
+  fs::last_write_time(wanted.path, fs::last_write_time(wanted.path) + std::chrono::seconds(1));
+  EXPECT_EQ(already(), std::nullopt);
+}
+
+TEST_F(StoreTest, TakesAnotherToolsWordForTheDigestOfItsBlobs) {
+  const std::string digest(64, 'b');
+  const fs::path ollama = folder_ / "o/blobs" / ("sha256-" + digest);
+  const fs::path hub = folder_ / "hub/models--o--r/snapshots/1/tiny.gguf";
+  write(ollama, test::tiny_gguf());
+  write(folder_ / "hub/models--o--r/blobs" / digest, test::tiny_gguf());
+  fs::create_directories(hub.parent_path());
+  fs::create_symlink("../../blobs/" + digest, hub);
+  for (const fs::path& path : {ollama, hub}) {
+    ImportRequest wanted = request("");
+    wanted.path = path;
+    wanted.mode = ImportMode::link;
+    const auto linked = store_.import_file(wanted);
+    ASSERT_TRUE(linked) << linked.error().message;
+    EXPECT_EQ(linked->manifest.files.front().sha256, digest);
+    EXPECT_TRUE(verify(*linked));
+    wanted.mode = ImportMode::copy;
+    wanted.id = "copy of " + linked->manifest.id;
+    EXPECT_EQ(store_.import_file(wanted)->manifest.files.front().sha256,
+              sha256_hex(test::tiny_gguf()))
+        << "what is copied is read anyway";
+  }
+  EXPECT_EQ(ids(), (std::vector<std::string>{"Werk-Tiny:F32", "copy of Werk-Tiny:F32",
+                                             "copy of o/r:F32", "o/r:F32"}));
 }
 
 TEST_F(StoreTest, VerifyRefusesFilesThatAreNotAsTheyWere) {
@@ -199,7 +294,7 @@ TEST_F(StoreTest, TakesASplitModelWholeFromAnyOfItsFiles) {
   wanted.path = folder_ / "from/m-00002-of-00003.gguf";
   const auto imported = store_.import_file(wanted);
   ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_EQ(imported->manifest.id, "m");
+  EXPECT_EQ(imported->manifest.id, "m:F32");
   EXPECT_EQ(imported->manifest.files.size(), 3u);
   EXPECT_EQ(imported->manifest.parameters, 96u);
   EXPECT_EQ(imported->weights_path().filename(), "m-00001-of-00003.gguf");

@@ -1,7 +1,6 @@
 #include "werk/app/commands/models.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
@@ -21,26 +20,6 @@ int failed(const Error& error) {
   fmt::print(stderr, "werk: {}\n", error.message);
   return 1;
 }
-
-// A line that rewrites itself on a terminal; silent elsewhere.
-class ProgressLine {
- public:
-  model::GoOn show(const model::ImportProgress& progress) {
-    if (!terminal_) return model::GoOn::yes;
-    const int percent = progress.bytes_total == 0
-                            ? 100
-                            : static_cast<int>(progress.bytes_done * 100 / progress.bytes_total);
-    if (percent == shown_) return model::GoOn::yes;
-    shown_ = percent;
-    fmt::print(stderr, "\r{:>3} % of {}", percent, readable_bytes(progress.bytes_total));
-    if (percent == 100) fmt::print(stderr, "\n");
-    return model::GoOn::yes;
-  }
-
- private:
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  int shown_ = -1;
-};
 
 std::string parameters_text(std::uint64_t parameters) {
   if (parameters == 0) return "-";
@@ -65,24 +44,6 @@ void print_table(const model::Listing& listing) {
 }
 
 }  // namespace
-
-int import_command(const CommandLine& line, const std::filesystem::path& home) {
-  const model::Store store(home);
-  model::ImportRequest request;
-  request.path = line.subject;
-  request.id = line.name;
-  request.aliases = line.aliases;
-  request.mode = line.link ? model::ImportMode::link : model::ImportMode::copy;
-  request.source = "imported from " + std::filesystem::path(line.subject).filename().string();
-  if (!line.mmproj.empty()) request.projector = line.mmproj;
-  ProgressLine progress;
-  const auto imported = store.import_file(
-      request, [&](const model::ImportProgress& now) { return progress.show(now); });
-  if (!imported) return failed(imported.error());
-  fmt::print("{} is installed ({})\n", imported->manifest.id,
-             readable_bytes(model::total_bytes(imported->manifest)));
-  return 0;
-}
 
 int list_command(const CommandLine& line, const std::filesystem::path& home) {
   const auto listing = model::Store(home).list();

@@ -1,4 +1,4 @@
-// The commands that manage the store: import, list, inspect, remove. Each returns the process's
+// The commands that manage the store: list, inspect, remove. Each returns the process's
 // exit status, prints results on standard output and faults with the way out on standard error.
 // Blocking; main thread, no loop.
 #pragma once
@@ -9,7 +9,6 @@
 
 namespace werk::app {
 
-int import_command(const CommandLine& line, const std::filesystem::path& home);
 int list_command(const CommandLine& line, const std::filesystem::path& home);
 int inspect_command(const CommandLine& line, const std::filesystem::path& home);
 int remove_command(const CommandLine& line, const std::filesystem::path& home);

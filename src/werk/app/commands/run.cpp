@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "werk/app/commands/config.hpp"
+#include "werk/app/commands/import.hpp"
 #include "werk/app/commands/launch.hpp"
 #include "werk/app/commands/models.hpp"
 #include "werk/app/engine_install.hpp"
@@ -15,8 +16,6 @@
 
 namespace werk::app {
 namespace {
-
-constexpr int kUsageStatus = 2;
 
 int complain(const Error& error, int status) {
   fmt::print(stderr, "werk: {}\n", error.message);
