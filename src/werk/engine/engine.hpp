@@ -101,6 +101,30 @@ struct HttpTarget {
   std::string model_name;  // what `model` must be on the wire
 };
 
+// An answer under way on an engine that is no server: the data of one event of an OpenAI chat
+// stream after the other, "[DONE]" last. Destroying it cancels the generation.
+class ChatStream {
+ public:
+  virtual ~ChatStream() = default;
+  // Fails as the engine fails, with `cancelled` after a stop; then there is no more.
+  virtual async::awaitable<Result<std::string>> next(std::stop_token stop) = 0;
+};
+
+// How calls reach an engine that is no server: the body of an OpenAI chat completion goes in, what
+// such a server would stream comes out.
+class ChatPort {
+ public:
+  virtual ~ChatPort() = default;
+  virtual const ChatProfile& profile() const = 0;
+  // What `model` is in the chunks.
+  virtual const std::string& model_name() const = 0;
+  // Waits for the engine to be free if it is not; the caller's permit says that it soon is.
+  virtual async::awaitable<Result<std::unique_ptr<ChatStream>>> chat(std::string body,
+                                                                     std::stop_token stop) = 0;
+  // The tokens of the prompt that this body comes to.
+  virtual async::awaitable<Result<std::uint64_t>> count(std::string body, std::stop_token stop) = 0;
+};
+
 // A sign of life during a start. A start without one for the start time-out is given up.
 class StartObserver {
  public:
@@ -116,6 +140,8 @@ class Runtime {
   virtual const RuntimeFacts& facts() const = 0;
   // Empty: this engine doesn't speak the dialect.
   virtual std::optional<HttpTarget> passthrough(Dialect dialect) const = 0;
+  // Where calls go that no passthrough takes; null if there is none. Lives as long as the runtime.
+  virtual ChatPort* chat_port() { return nullptr; }
   // Set once the engine has ended, by itself or by stop(), and is reaped.
   virtual async::Event& exited() = 0;
   // How it ended and the masked end of what it printed; meaningful once exited() is set.
@@ -142,6 +168,8 @@ class Engine {
   virtual async::awaitable<Result<std::unique_ptr<Runtime>>> start(StartPlan plan,
                                                                    StartObserver& observer,
                                                                    std::stop_token stop) = 0;
+  // Ends what it keeps beyond its runtimes; once, after the last of them is gone.
+  virtual async::awaitable<void> shut_down() { co_return; }
 };
 
 }  // namespace werk::engine

@@ -15,7 +15,7 @@
 #include "werk/base/json_scan.hpp"
 #include "werk/base/result.hpp"
 #include "werk/chat/event.hpp"
-#include "werk/gateway/utf8_joiner.hpp"
+#include "werk/base/utf8_joiner.hpp"
 
 namespace werk::gateway {
 

@@ -1,31 +1,18 @@
 // Why a llama-server did not come up or ended, told from its exit and the end of what it printed:
 // which of the two kinds of fault it is (a model that can never run here, or something a later try
-// may overcome), the lines that matter, and the way out. Masker hides what belongs to this machine
-// (home, store, sockets, keys) before text leaves the node. Pure values.
+// may overcome), the lines that matter, and the way out. Pure values.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "werk/base/error.hpp"
 #include "werk/engine/llama_server/probe.hpp"
+#include "werk/engine/masker.hpp"
 
 namespace werk::engine::llama_server {
-
-class Masker {
- public:
-  // Every `text` becomes `shown`. Longer texts win over shorter ones; an empty text or "/" is
-  // ignored.
-  void hide(std::string text, std::string shown);
-  std::string apply(std::string_view text) const;
-
- private:
-  std::vector<std::pair<std::string, std::string>> hidden_;  // longest first
-};
 
 // The lines of an engine's output that tell why it ended, without time stamps, at most `bytes_max`
 // bytes: its error lines, else its last ones. Fit for an error message.

@@ -1,8 +1,8 @@
-#include "werk/gateway/utf8_joiner.hpp"
+#include "werk/base/utf8_joiner.hpp"
 
 #include <gtest/gtest.h>
 
-namespace werk::gateway {
+namespace werk {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
@@ -45,4 +45,4 @@ TEST(Utf8Joiner, ReplacesWhatBelongsToNoCharacter) {
 }
 
 }  // namespace
-}  // namespace werk::gateway
+}  // namespace werk

@@ -1,10 +1,10 @@
-#include "werk/gateway/utf8_joiner.hpp"
+#include "werk/base/utf8_joiner.hpp"
 
 #include <utility>
 
 #include "werk/base/text.hpp"
 
-namespace werk::gateway {
+namespace werk {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
@@ -60,4 +60,4 @@ void Utf8Joiner::finish(std::string& out) {
   if (!std::exchange(held_, {}).empty()) out += kReplacement;
 }
 
-}  // namespace werk::gateway
+}  // namespace werk

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace werk::gateway {
+namespace werk {
 
 class Utf8Joiner {
  public:
@@ -19,4 +19,4 @@ class Utf8Joiner {
   std::string held_;
 };
 
-}  // namespace werk::gateway
+}  // namespace werk
