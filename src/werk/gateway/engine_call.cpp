@@ -5,6 +5,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "werk/async/task_group.hpp"
+#include "werk/base/json_cursor.hpp"
 #include "werk/gateway/engine_error.hpp"
 
 namespace werk::gateway {
@@ -101,6 +102,12 @@ Result<std::string> model_of(const std::optional<std::string>& named,
   return fail(std::move(error));
 }
 
+Result<EngineWay> way_to(engine::Runtime& runtime) {
+  EngineWay way{runtime.passthrough(engine::Dialect::openai_chat), runtime.chat_port()};
+  if (way.http || way.port != nullptr) return way;
+  return fail(ErrorCode::unsupported, "this engine takes no chat");
+}
+
 async::awaitable<Result<std::string>> EngineCall::read_body(std::uint64_t bytes_max,
                                                             BodyFeed feed) {
   exchange_.limit_body(bytes_max);
@@ -188,10 +195,15 @@ async::awaitable<Status> EngineCall::show_sign() {
   co_return co_await exchange_.start(std::move(head), sign_);
 }
 
-async::awaitable<Status> EngineCall::run(runtime::Admission& admission,
-                                         const engine::HttpTarget& target, std::string_view body,
-                                         ChatStreamFilter& filter, AnswerWriter& writer) {
-  Status talked = co_await talk(admission, target, body, filter, writer);
+async::awaitable<Status> EngineCall::run(runtime::Admission& admission, const EngineWay& way,
+                                         std::string_view body, ChatStreamFilter& filter,
+                                         AnswerWriter& writer) {
+  Status talked;
+  if (way.http) {
+    talked = co_await talk(admission, *way.http, body, filter, writer);
+  } else {
+    talked = co_await talk_to_port(admission, *way.port, body, filter, writer);
+  }
   note_tokens(filter.facts());
   if (talked || talked.error().origin != Origin::engine) co_return talked;
   Error explained = co_await explain(std::move(talked.error()), admission.lease);
@@ -223,17 +235,47 @@ async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
   Status relayed = co_await relay(engine, silence, filter, writer);
   if (!relayed) co_return relayed;
   if (filter.done()) admission.permit.free();
-  Status complete = filter.finish(writer.sink());
-  if (!complete) {
-    co_await writer.flush(filter.facts());
-    co_return complete;
-  }
-  Status ended = co_await writer.end(filter.facts());
+  Status ended = co_await end(filter, writer);
   if (!ended) co_return ended;
   // The rest of the framing, so that the connection can be used again.
   async::Deadline trailer(parts_.clock, kTrailerWait, exchange_.gone());
   co_await engine.read_some(trailer.token());
   co_return ended;
+}
+
+async::awaitable<Status> EngineCall::end(ChatStreamFilter& filter, AnswerWriter& writer) {
+  Status complete = filter.finish(writer.sink());
+  if (complete) co_return co_await writer.end(filter.facts());
+  co_await writer.flush(filter.facts());
+  co_return complete;
+}
+
+async::awaitable<Status> EngineCall::talk_to_port(runtime::Admission& admission,
+                                                  engine::ChatPort& port, std::string_view body,
+                                                  ChatStreamFilter& filter, AnswerWriter& writer) {
+  // Until the generation has ended its engine may still work for this call.
+  admission.permit.quarantine();
+  SilenceLimit silence(parts_.clock, silence_, exchange_.gone());
+  auto stream = co_await port.chat(std::string(body), silence.token());
+  if (!stream) {
+    if (stream.error().origin == Origin::client) admission.permit.free();
+    co_return fail(gave_up(stream.error(), silence));
+  }
+  while (!filter.done()) {
+    Result<std::string> event = co_await (*stream)->next(silence.token());
+    silence.life();
+    if (!event) co_return fail(gave_up(event.error(), silence));
+    silence.pause();
+    Status taken = filter.event("", *event, writer.sink());
+    // Tokens that came before a failure still reach the client.
+    Status written = co_await writer.flush(filter.facts());
+    if (written && sign_is_due()) written = co_await show_sign();
+    silence.life();
+    if (!written) co_return written;
+    if (!taken) co_return taken;
+  }
+  admission.permit.free();
+  co_return co_await end(filter, writer);
 }
 
 async::awaitable<Status> EngineCall::relay(http::Response& engine, SilenceLimit& silence,
@@ -293,30 +335,48 @@ async::awaitable<Error> EngineCall::explain(Error error, runtime::Lease& lease) 
   co_return error;
 }
 
-async::awaitable<Result<std::string>> EngineCall::count(runtime::Lease& lease,
-                                                        const engine::HttpTarget& target,
-                                                        std::string_view body) {
+async::awaitable<Result<std::uint64_t>> EngineCall::count(runtime::Lease& lease,
+                                                          const EngineWay& way,
+                                                          std::string_view body) {
+  async::Deadline limit(parts_.clock, kCountLimit, exchange_.gone());
+  Result<std::uint64_t> tokens = 0;
+  if (way.http) {
+    tokens = co_await count_by_http(*way.http, body, limit);
+  } else {
+    tokens = co_await way.port->count(std::string(body), limit.token());
+  }
+  if (tokens) co_return tokens;
+  Error error = std::move(tokens.error());
+  if (limit.expired()) {
+    error = Error{ErrorCode::engine_timeout, "the engine did not count the tokens in time",
+                  Origin::engine};
+  }
+  Error explained = co_await explain(std::move(error), lease);
+  co_return fail(std::move(explained));
+}
+
+async::awaitable<Result<std::uint64_t>> EngineCall::count_by_http(const engine::HttpTarget& target,
+                                                                  std::string_view body,
+                                                                  const async::Deadline& limit) {
+  if (target.count_path.empty()) {
+    co_return fail(ErrorCode::unsupported, "this engine can't count tokens without generating");
+  }
   http::ClientRequest request = engine_request(target, target.count_path, "", body);
   http::Address address = address_of(target);
-  async::Deadline limit(parts_.clock, kCountLimit, exchange_.gone());
   auto answer = co_await parts_.client.fetch(std::move(address), std::move(request), kCountBytesMax,
                                              limit.token());
-  if (!answer) {
-    Error error = answer.error();
-    if (limit.expired()) {
-      error = Error{ErrorCode::engine_timeout, "the engine did not count the tokens in time",
-                    Origin::engine};
-    }
-    Error explained = co_await explain(std::move(error), lease);
-    co_return fail(std::move(explained));
-  }
+  if (!answer) co_return pass_on(answer);
   if (answer->status == 404) {
     co_return fail(ErrorCode::unsupported, "this llama-server is too old to count tokens");
   }
   if (answer->status != 200) {
     co_return fail(engine_error_from(static_cast<unsigned>(answer->status), answer->body));
   }
-  co_return std::move(answer->body);
+  const auto counted = find_member(trim_json(answer->body), "input_tokens");
+  const auto tokens = json_unsigned(counted.value_or(""));
+  if (tokens) co_return *tokens;
+  co_return fail(ErrorCode::engine_failed, Origin::engine,
+                 "the engine's count of tokens can't be read");
 }
 
 void EngineCall::note_tokens(const ChatStreamFacts& facts) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -74,6 +75,18 @@ async::awaitable<void> conclude_call(http::Exchange& exchange, Call& call, Statu
 Result<std::string> model_of(const std::optional<std::string>& named,
                              const std::optional<std::string>& default_model);
 
+// How a runtime is spoken to: as a server, or through its port.
+struct EngineWay {
+  std::optional<engine::HttpTarget> http;
+  engine::ChatPort* port = nullptr;  // where there is no http
+
+  const engine::ChatProfile& profile() const { return http ? http->profile : port->profile(); }
+  const std::string& model_name() const { return http ? http->model_name : port->model_name(); }
+};
+
+// unsupported where the engine takes no chat at all.
+Result<EngineWay> way_to(engine::Runtime& runtime);
+
 class EngineCall {
  public:
   EngineCall(const CallParts& parts, http::Exchange& exchange, Call& call, async::Duration silence)
@@ -89,15 +102,14 @@ class EngineCall {
                                                      std::size_t weight, EarlyHeaders early = {});
   // Sends the body and carries the engine's stream to the writer. An engine's fault is explained by
   // its death where it died.
-  async::awaitable<Status> run(runtime::Admission& admission, const engine::HttpTarget& target,
+  async::awaitable<Status> run(runtime::Admission& admission, const EngineWay& way,
                                std::string_view body, ChatStreamFilter& filter,
                                AnswerWriter& writer);
 
-  // Asks the engine how it counts this body, which needs no slot; its answer's text. Fails with
+  // Asks the engine how many tokens this body's prompt comes to, which needs no slot. Fails with
   // unsupported where it can't, and as run() does.
-  async::awaitable<Result<std::string>> count(runtime::Lease& lease,
-                                              const engine::HttpTarget& target,
-                                              std::string_view body);
+  async::awaitable<Result<std::uint64_t>> count(runtime::Lease& lease, const EngineWay& way,
+                                                std::string_view body);
 
  private:
   async::awaitable<Result<runtime::Admission>> wait(const routing::Route& route, runtime::Ask ask,
@@ -108,6 +120,13 @@ class EngineCall {
   async::awaitable<Status> talk(runtime::Admission& admission, const engine::HttpTarget& target,
                                 std::string_view body, ChatStreamFilter& filter,
                                 AnswerWriter& writer);
+  async::awaitable<Status> talk_to_port(runtime::Admission& admission, engine::ChatPort& port,
+                                        std::string_view body, ChatStreamFilter& filter,
+                                        AnswerWriter& writer);
+  async::awaitable<Status> end(ChatStreamFilter& filter, AnswerWriter& writer);
+  async::awaitable<Result<std::uint64_t>> count_by_http(const engine::HttpTarget& target,
+                                                        std::string_view body,
+                                                        const async::Deadline& limit);
   async::awaitable<Status> relay(http::Response& engine, SilenceLimit& silence,
                                  ChatStreamFilter& filter, AnswerWriter& writer);
   async::awaitable<Status> piece(std::string_view bytes, ChatStreamFilter& filter,

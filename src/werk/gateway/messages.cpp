@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "werk/base/digest.hpp"
-#include "werk/base/json_cursor.hpp"
 #include "werk/gateway/abilities.hpp"
 #include "werk/gateway/errors.hpp"
 #include "werk/gateway/messages_answer.hpp"
@@ -34,10 +32,10 @@ Needs needs_of(const chat::Request& request) {
   return needs;
 }
 
-OpenAiRenderOptions render_options(const engine::HttpTarget& target) {
+OpenAiRenderOptions render_options(const EngineWay& way) {
   OpenAiRenderOptions options;
-  options.engine_model = target.model_name;
-  const engine::ChatProfile& profile = target.profile;
+  options.engine_model = way.model_name();
+  const engine::ChatProfile& profile = way.profile();
   options.named_tool =
       profile.names_tools_as_objects ? NamedTool::as_object : NamedTool::as_only_tool;
   options.stop_report =
@@ -61,18 +59,6 @@ MessageBlocksOptions blocks_options(const chat::Request& request) {
   options.stop_sequences = request.stop_sequences;
   if (request.reasoning == chat::ReasoningSwitch::off) options.thinking = ThinkingBlocks::leave_out;
   return options;
-}
-
-Result<std::uint64_t> counted(std::string_view body) {
-  const auto member = find_member(trim_json(body), "input_tokens");
-  std::uint64_t tokens = 0;
-  if (member) {
-    const auto [end, error] =
-        std::from_chars(member->data(), member->data() + member->size(), tokens);
-    if (error == std::errc() && end == member->data() + member->size()) return tokens;
-  }
-  return fail(ErrorCode::engine_failed, Origin::engine,
-              "the engine's count of tokens can't be read");
 }
 
 }  // namespace
@@ -120,13 +106,12 @@ async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call
   if (job->request.stream) early = {settings_.early_headers, kMessagesPing};
   Result<runtime::Admission> admission = co_await engine_call.admit(*route, 1, early);
   if (!admission) co_return pass_on(admission);
-  const engine::Runtime& runtime = admission->lease.runtime();
+  engine::Runtime& runtime = admission->lease.runtime();
   Status able = check_abilities(needs_of(job->request.chat), runtime.facts(), job->model);
   if (!able) co_return able;
-  const auto target = runtime.passthrough(engine::Dialect::openai_chat);
-  if (!target)
-    co_return fail(ErrorCode::unsupported, "this engine does not speak the OpenAI chat dialect");
-  const std::string body = render_openai_chat(job->request.chat, render_options(*target));
+  const Result<EngineWay> way = way_to(runtime);
+  if (!way) co_return fail(way.error());
+  const std::string body = render_openai_chat(job->request.chat, render_options(*way));
   ChatStreamOptions stream;
   stream.client_model = job->model;
   stream.usage = Wanted::yes;
@@ -138,7 +123,7 @@ async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call
     MessagesStreamOptions options{message_id, job->model, call.id(), blocks};
     MessagesStreamAnswer answer(exchange, call, parts_.clock, filter.facts(), std::move(options),
                                 events_options(runtime.facts()));
-    co_return co_await engine_call.run(*admission, *target, body, filter, answer);
+    co_return co_await engine_call.run(*admission, *way, body, filter, answer);
   }
   MessagesFoldOptions options;
   options.message_id = message_id;
@@ -146,7 +131,7 @@ async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call
   options.blocks = blocks;
   MessagesWholeAnswer answer(exchange, call, filter.facts(), std::move(options),
                              events_options(runtime.facts()));
-  co_return co_await engine_call.run(*admission, *target, body, filter, answer);
+  co_return co_await engine_call.run(*admission, *way, body, filter, answer);
 }
 
 async::awaitable<Status> Messages::run_count(http::Exchange& exchange, Call& call) {
@@ -160,18 +145,14 @@ async::awaitable<Status> Messages::run_count(http::Exchange& exchange, Call& cal
   Result<runtime::Lease> lease =
       co_await parts_.cache.acquire(*route->engine, route->plan, exchange.gone());
   if (!lease) co_return pass_on(lease);
-  const engine::Runtime& runtime = lease->runtime();
+  engine::Runtime& runtime = lease->runtime();
   Status able = check_abilities(needs_of(job->request.chat), runtime.facts(), job->model);
   if (!able) co_return able;
-  const auto target = runtime.passthrough(engine::Dialect::openai_chat);
-  if (!target || target->count_path.empty()) {
-    co_return fail(ErrorCode::unsupported, "this engine can't count tokens without generating");
-  }
-  const std::string body = render_openai_chat(job->request.chat, render_options(*target));
-  Result<std::string> answer = co_await engine_call.count(*lease, *target, body);
-  if (!answer) co_return pass_on(answer);
-  Result<std::uint64_t> tokens = counted(*answer);
-  if (!tokens) co_return pass_on(tokens);
+  const Result<EngineWay> way = way_to(runtime);
+  if (!way) co_return fail(way.error());
+  const std::string body = render_openai_chat(job->request.chat, render_options(*way));
+  const Result<std::uint64_t> tokens = co_await engine_call.count(*lease, *way, body);
+  if (!tokens) co_return fail(tokens.error());
   call.prompt_tokens = *tokens;
   http::ResponseHead head;
   head.headers.add("Content-Type", "application/json");

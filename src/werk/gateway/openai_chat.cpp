@@ -78,29 +78,27 @@ async::awaitable<Status> OpenAiChat::generate(http::Exchange& exchange, Call& ca
   Result<runtime::Admission> admission =
       co_await engine_call.admit(*route, job.view.choices, early);
   if (!admission) co_return pass_on(admission);
-  const engine::Runtime& runtime = admission->lease.runtime();
+  engine::Runtime& runtime = admission->lease.runtime();
   Needs needs;
   needs.tools = job.view.has_tools && job.view.tool_choice != ToolChoice::none;
   needs.images = job.view.has_images;
   needs.remote_media = job.view.has_remote_media;
   Status able = check_abilities(needs, runtime.facts(), job.model);
   if (!able) co_return able;
-  const auto target = runtime.passthrough(engine::Dialect::openai_chat);
-  if (!target) {
-    co_return fail(ErrorCode::unsupported, "this engine does not speak the OpenAI chat dialect");
-  }
+  const Result<EngineWay> way = way_to(runtime);
+  if (!way) co_return fail(way.error());
   EngineEdits edits;
-  edits.engine_model = target->model_name;
+  edits.engine_model = way->model_name();
   edits.named_tool =
-      target->profile.names_tools_as_objects ? NamedTool::as_object : NamedTool::as_only_tool;
+      way->profile().names_tools_as_objects ? NamedTool::as_object : NamedTool::as_only_tool;
   const std::string body = rewrite_chat_request(job.body, job.view, edits);
   ChatStreamFilter filter(stream_options(call, job.view, job.model));
   if (job.view.stream) {
     OpenAiStreamAnswer answer(exchange, call);
-    co_return co_await engine_call.run(*admission, *target, body, filter, answer);
+    co_return co_await engine_call.run(*admission, *way, body, filter, answer);
   }
   OpenAiWholeAnswer answer(exchange, call, fold_options(call, job.model));
-  co_return co_await engine_call.run(*admission, *target, body, filter, answer);
+  co_return co_await engine_call.run(*admission, *way, body, filter, answer);
 }
 
 }  // namespace werk::gateway
