@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "werk/base/text.hpp"
+#include "werk/model/engine_folder.hpp"
 #include "werk/model/projector_choice.hpp"
 #include "werk/model/split_name.hpp"
 
@@ -158,6 +159,7 @@ Result<ImportPlan> plan_import(const fs::path& path, ProjectorRule rule,
                                const std::optional<fs::path>& projector) {
   ImportPlan plan;
   const fs::path first = absolute_path(path);
+  if (is_engine_folder(first)) return plan_engine_folder(first);
   if (Status weights = plan_weights(plan, first); !weights) return pass_on(weights);
   Status rest;
   if (projector) {
@@ -171,6 +173,7 @@ Result<ImportPlan> plan_import(const fs::path& path, ProjectorRule rule,
 }
 
 Manifest manifest_of(const ImportPlan& plan) {
+  if (plan.facts) return *plan.facts;
   const GgufInfo& info = plan.weights;
   Manifest manifest;
   manifest.format = "gguf";

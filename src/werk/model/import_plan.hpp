@@ -28,6 +28,8 @@ struct ImportPlan {
   std::vector<PlannedFile> files;  // weights in order, then the projector
   GgufInfo weights;                // of the first file, with tensors and parameters of all
   std::optional<GgufInfo> projector;
+  // What a folder that is a model says of itself; `weights` says nothing then.
+  std::optional<Manifest> facts = std::nullopt;
 };
 
 // With ProjectorRule::beside, find_projector() chooses. A path is taken as it is.

@@ -145,6 +145,11 @@ std::string hub_repository(const fs::path& path) {
   return {};
 }
 
+std::string folder_model_id(const std::filesystem::path& folder) {
+  const std::string repository = hub_repository(folder / "config.json");
+  return tidied_model_id(repository.empty() ? folder.filename().string() : repository);
+}
+
 std::string tidied_model_id(std::string_view text) {
   std::string clean = printable(text);
   std::replace_if(

@@ -31,6 +31,9 @@ std::string hub_repository(const std::filesystem::path& path);
 // Always a valid id.
 std::string default_model_id(const std::filesystem::path& path, const GgufInfo& info);
 
+// Of a folder that is a model: "ORG/REPOSITORY" in the hub's cache, else the folder's own name.
+std::string folder_model_id(const std::filesystem::path& folder);
+
 // Any text as an id: spaces at the ends, control characters and empty parts are taken out, and what
 // is too long is cut. "model" where nothing is left.
 std::string tidied_model_id(std::string_view text);

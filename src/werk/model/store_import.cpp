@@ -50,7 +50,8 @@ class Store::Import {
         plan_import(request_.path, request_.projector_rule, request_.projector);
     if (!plan) return pass_on(plan);
     if (id_.empty()) {
-      id_ = default_model_id(plan->files.front().path, plan->weights);
+      id_ = plan->facts ? folder_model_id(plan->files.front().path.parent_path())
+                        : default_model_id(plan->files.front().path, plan->weights);
       if (Status right = check_names(); !right) return pass_on(right);
     }
     if (Status made = files_.make_folders(store_.models_); !made) return pass_on(made);
