@@ -312,8 +312,17 @@ Result<ImportPlan> plan_safetensors(FolderPlan& plan) {
 }  // namespace
 
 bool is_engine_folder(const fs::path& folder) {
-  return is_file(folder / kGenAi) || is_file(folder / kConfig) || is_file(folder / kShards) ||
-         is_file(folder / "model.safetensors");
+  if (is_file(folder / kGenAi) || is_file(folder / kShards) ||
+      is_file(folder / "model.safetensors"))
+    return true;
+  if (!is_file(folder / kConfig)) return false;
+  // Repositories of GGUF files keep the configuration of what they were made from.
+  std::error_code error;
+  for (fs::directory_iterator each(folder, error), last; !error && each != last;
+       each.increment(error)) {
+    if (to_lower(each->path().extension().string()) == ".gguf") return false;
+  }
+  return true;
 }
 
 Result<ImportPlan> plan_engine_folder(const fs::path& folder) {

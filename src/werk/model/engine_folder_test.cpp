@@ -113,6 +113,13 @@ TEST_F(EngineFolder, ThatIsNotWholeSaysWhatIsMissing) {
   EXPECT_EQ(fault(), "/genai_config.json: This is no JSON object.");
 }
 
+TEST_F(EngineFolder, IsNoneWhereGgufFilesKeepTheConfigurationOfTheirOrigin) {
+  write("config.json", "{}");
+  EXPECT_TRUE(is_engine_folder(folder_.path()));
+  write("model-Q4_0.GGUF", "GGUF");
+  EXPECT_FALSE(is_engine_folder(folder_.path()));
+}
+
 TEST_F(EngineFolder, WithACutWeightFileIsRefused) {
   write_hugging_face();
   write("model.safetensors",

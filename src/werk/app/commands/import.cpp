@@ -8,6 +8,7 @@
 
 #include "werk/base/text.hpp"
 #include "werk/model/already_installed.hpp"
+#include "werk/model/engine_folder.hpp"
 #include "werk/model/model_folder.hpp"
 #include "werk/model/model_id.hpp"
 #include "werk/model/model_name.hpp"
@@ -128,7 +129,8 @@ int import_each(const CommandLine& line, const fs::path& home) {
   for (const fs::path path : line.words) {
     if (run.is_interrupted()) break;
     std::error_code error;
-    const Result<fs::path> file = fs::is_directory(path, error) ? only_model(path) : path;
+    const bool looks_inside = fs::is_directory(path, error) && !model::is_engine_folder(path);
+    const Result<fs::path> file = looks_inside ? only_model(path) : path;
     if (file) {
       run.take(request_of(line, *file));
     } else {
