@@ -73,9 +73,7 @@ ClaudeRun ClaudeCode::end_of(PipedProcess& process) {
 }
 
 void ClaudeCodeTest::SetUp() {
-  if (ClaudeCode::program().empty()) {
-    GTEST_SKIP() << "Claude Code is not prepared (tests/e2e/sdk/prepare_claude_code)";
-  }
+  if (ClaudeCode::program().empty()) GTEST_SKIP() << ClaudeCode::kMissing;
 }
 
 json::object ClaudeCodeTest::engine_with(json::object more) {

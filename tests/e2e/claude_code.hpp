@@ -31,8 +31,10 @@ struct ClaudeRun {
 
 class ClaudeCode {
  public:
-  // The installed program; empty where there is none.
+  // The installed program; empty where there is none, and why tests are skipped then.
   static std::string program();
+  static constexpr const char* kMissing =
+      "Claude Code is not prepared (tests/e2e/sdk/prepare_claude_code)";
 
   // Asks for the model `a`. Variables that stand here count before those that every run gets.
   explicit ClaudeCode(std::uint16_t port, std::vector<std::string> variables = {})

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <thread>
 
+#include "tests/e2e/claude_code.hpp"
 #include "tests/support/fold_equal.hpp"
 #include "tests/support/http_call.hpp"
 #include "tests/support/node_process.hpp"
@@ -407,6 +408,41 @@ TEST_F(SdkTest, TheAnthropicSdksWorkUnchanged) {
   const std::string arguments = " http://127.0.0.1:" + std::to_string(node.port()) + " smollm2";
   EXPECT_EQ(run(sdks_ + "/bin/python " + WERK_SDK_CHECKS + "/anthropic_check.py" + arguments), 0);
   EXPECT_EQ(run(sdks_ + "/js/node " + sdks_ + "/js/anthropic_check.mjs" + arguments), 0);
+}
+
+// Its smallest form; the full one is more than this model's context.
+class ClaudeCodeOnRealEngineTest : public RealEngineTest {
+ protected:
+  void SetUp() override {
+    RealEngineTest::SetUp();
+    if (IsSkipped()) return;
+    if (ClaudeCode::program().empty()) GTEST_SKIP() << ClaudeCode::kMissing;
+  }
+};
+
+TEST_F(ClaudeCodeOnRealEngineTest, TheSmallFormIsAnsweredAndGoesOnFromTheCache) {
+  NodeProcess::Settings greedy = settings({"--ctx-size", "8192", "--alias", "claude-*=smollm2"});
+  // So small a model finds no end by itself without a little help.
+  greedy.environment.emplace_back("WERK_LLAMA_ARGS=--temp 0 --logit-bias 2+8");
+  NodeProcess node(std::move(greedy));
+  ClaudeCode claude(node.port(),
+                    {"ANTHROPIC_MODEL=claude-sonnet-4-5", "CLAUDE_CODE_MAX_OUTPUT_TOKENS=60"});
+  std::vector<std::string> words = {"Say hello.", "--system-prompt", "Be brief.", "--tools",
+                                    "",           "--output-format", "json"};
+  const auto count = [](const ClaudeRun& run, std::string_view member) {
+    return run.result().at("usage").at(member).to_number<int>();
+  };
+  const ClaudeRun first = claude.run(words);
+  ASSERT_EQ(first.status, 0) << first.out << first.err << node.log();
+  EXPECT_NE(first.answer(), "");
+  EXPECT_GT(count(first, "input_tokens"), 100);
+  EXPECT_GT(count(first, "output_tokens"), 0);
+  words.emplace_back("--continue");
+  const ClaudeRun second = claude.run(words);
+  ASSERT_EQ(second.status, 0) << second.out << second.err << node.log();
+  EXPECT_NE(second.answer(), "");
+  EXPECT_GT(count(second, "cache_read_input_tokens"), 100) << second.out;
+  EXPECT_EQ(starts(node), 1u);
 }
 
 }  // namespace
