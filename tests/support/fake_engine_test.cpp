@@ -233,8 +233,7 @@ TEST_F(FakeEngineTest, AHeldCallIsReleasedWithAReplyAndOneThatLeftCanKeepItsSlot
   request = control_.expect("request").request();
   client.close();
   control_.expect("closed");
-  EXPECT_TRUE(
-      Client(socket_).ask("GET", "/slots").until("]").contains(R"("is_processing":true)"));
+  EXPECT_TRUE(Client(socket_).ask("GET", "/slots").until("]").contains(R"("is_processing":true)"));
   control_.release(0, request);
 }
 
@@ -298,20 +297,21 @@ TEST_F(FakeEngineTest, ErrorsReasoningToolCallsAndOddLinesComeAsToldInPieces) {
                               {"message", "too long"},
                               {"n_prompt_tokens", 9},
                               {"n_ctx", 8}};
-  const json::object call{
-      {"id", "c1"}, {"name", "f"}, {"arguments", json::array{"{\"a\"", ":1}"}}};
+  const json::object call{{"id", "c1"}, {"name", "f"}, {"arguments", json::array{"{\"a\"", ":1}"}}};
   const json::array replies{
       json::object{{"status", 400}, {"error", overflow}},
       json::object{{"reasoning", json::array{"hm"}}, {"reasoning_field", "reasoning"}},
       json::object{{"tool_calls", json::array{call}}},
-      json::object{{"events", json::array{"x"}}, {"line_end", "crlf"}, {"comments", true},
+      json::object{{"events", json::array{"x"}},
+                   {"line_end", "crlf"},
+                   {"comments", true},
                    {"segment_bytes", 1}}};
   start_ready({{"replies", replies}});
   EXPECT_TRUE(Client(socket_).chat().rest().contains(R"("n_prompt_tokens":9,"n_ctx":8)"));
   EXPECT_TRUE(whole_stream().contains(R"({"reasoning":"hm"})"));
   const std::string calls = whole_stream();
-  EXPECT_TRUE(calls.contains(
-      R"("id":"c1","type":"function","function":{"name":"f","arguments":""})"));
+  EXPECT_TRUE(
+      calls.contains(R"("id":"c1","type":"function","function":{"name":"f","arguments":""})"));
   EXPECT_TRUE(calls.contains(R"({"index":0,"function":{"arguments":":1}"}})"));
   EXPECT_TRUE(calls.contains(R"("finish_reason":"tool_calls")"));
   EXPECT_TRUE(whole_stream().contains(":\r\n\r\ndata: x\r\n\r\n\r\n"));

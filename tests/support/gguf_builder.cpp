@@ -97,8 +97,8 @@ void GgufBuilder::add_i32s(std::string_view key, const std::vector<std::int32_t>
 }
 
 void GgufBuilder::add_tensor_entry(std::string_view name,
-                                   const std::vector<std::uint64_t>& dimensions,
-                                   std::uint32_t type, std::uint64_t offset) {
+                                   const std::vector<std::uint64_t>& dimensions, std::uint32_t type,
+                                   std::uint64_t offset) {
   ++tensor_count_;
   put_string(tensor_entries_, name);
   put<std::uint32_t>(tensor_entries_, static_cast<std::uint32_t>(dimensions.size()));

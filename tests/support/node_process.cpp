@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -25,16 +26,6 @@ constexpr std::chrono::seconds kWatchdogTime{60};
 bool is_ours(std::string_view entry) {
   return entry.starts_with("WERK_") || entry.starts_with("LLAMA_") || entry.starts_with("HF_") ||
          entry.starts_with("FAKE_ENGINE_");
-}
-
-// Sanitizers' options and the like pass; settings of the user's own node do not.
-std::vector<std::string> environment_with(const std::vector<std::string>& more) {
-  std::vector<std::string> all;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!is_ours(*entry)) all.emplace_back(*entry);
-  }
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -104,12 +95,26 @@ void install_tiny_models(const std::filesystem::path& home, const std::vector<Te
   }
 }
 
+// Sanitizers' options and the like pass; settings of the user's own node do not.
+std::vector<std::string> clean_environment(const std::vector<std::string>& more) {
+  std::vector<std::string> all;
+  const auto is_replaced = [&](std::string_view entry) {
+    const std::string_view name = entry.substr(0, entry.find('=') + 1);
+    return std::ranges::any_of(more, [&](const auto& one) { return one.starts_with(name); });
+  };
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!is_ours(*entry) && !is_replaced(*entry)) all.emplace_back(*entry);
+  }
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 std::string NodeProcess::program() { return WERK_PROGRAM; }
 
 NodeProcess::NodeProcess(Settings settings) {
   std::vector<std::string> words = {"serve", "--port", "0", "--log-level", "debug"};
   words.insert(words.end(), settings.arguments.begin(), settings.arguments.end());
-  std::vector<std::string> environment = environment_with(settings.environment);
+  std::vector<std::string> environment = clean_environment(settings.environment);
   environment.push_back("WERK_HOME=" + settings.home.string());
   const Pipe log;
   pid_ = start(std::move(words), std::move(environment), log.write_end, log.write_end);
@@ -188,7 +193,7 @@ CommandRun run_werk(const std::vector<std::string>& words,
                     const std::vector<std::string>& environment) {
   const Pipe out;
   const Pipe err;
-  const pid_t pid = start(words, environment_with(environment), out.write_end, err.write_end);
+  const pid_t pid = start(words, clean_environment(environment), out.write_end, err.write_end);
   ::close(out.write_end);
   ::close(err.write_end);
   CommandRun run;

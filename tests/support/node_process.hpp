@@ -65,6 +65,9 @@ class NodeProcess {
   std::thread reader_;
 };
 
+// Ours without WERK_*, LLAMA_*, HF_* and FAKE_ENGINE_*, and these.
+std::vector<std::string> clean_environment(const std::vector<std::string>& more);
+
 // Runs the program to its end with these words: what it printed and how it ended.
 struct CommandRun {
   int status = 0;

@@ -235,15 +235,15 @@ GgufBuilder tiny_model(const TinyGgufOptions& options) {
     matrix("output.weight", width, vocabulary.tokens.size(), size);
     return file;
   }
-  file.add_tensor("output.weight", {width, vocabulary.tokens.size()},
-                  [before = predecessors(options.speech, vocabulary), width,
-                   corner](std::uint64_t i) {
-                    float sum = 0.0F;
-                    for (const auto& [token, weight] : before[i / width]) {
-                      sum += weight * corner(token * width + i % width);
-                    }
-                    return sum;
-                  });
+  file.add_tensor(
+      "output.weight", {width, vocabulary.tokens.size()},
+      [before = predecessors(options.speech, vocabulary), width, corner](std::uint64_t i) {
+        float sum = 0.0F;
+        for (const auto& [token, weight] : before[i / width]) {
+          sum += weight * corner(token * width + i % width);
+        }
+        return sum;
+      });
   return file;
 }
 

@@ -172,7 +172,40 @@ struct Commands {
     check->callback([this] { line.command = CommandId::config_check; });
   }
 
+  void add_ask(CLI::App& app) {
+    CLI::App* ask = app.add_subcommand(
+        "run", "ask a model one question: the words, then what standard input holds");
+    ask->fallthrough();
+    ask->add_option("words", line.words,
+                    "the model (it may be left out if there is only one), then the prompt in "
+                    "quotes; `-` reads it from standard input");
+    add_ask_options(*ask);
+    add_json(*ask);
+    ask->callback([this] { line.command = CommandId::ask; });
+  }
+
  private:
+  void add_url(CLI::App& app) {
+    app.add_option("--url", line.url, "a node elsewhere, http://HOST:PORT; WERK_API_KEY is sent")
+        ->type_name("URL");
+  }
+  void add_ask_options(CLI::App& app) {
+    add_url(app);
+    app.add_option("--system", line.ask.system, "instructions before the conversation")
+        ->type_name("TEXT");
+    app.add_option("--max-tokens", line.ask.max_tokens, "where an answer is cut")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1 << 30));
+    app.add_option("--temperature", line.ask.temperature, "0: always the likeliest word")
+        ->type_name("X")
+        ->check(CLI::Range(0.0, 100.0));
+    app.add_flag_callback(
+        "--reasoning", [this] { line.ask.reasoning = Reasoning::shown; },
+        "show what a model thinks (on standard error) also where that is no terminal");
+    app.add_flag_callback(
+        "--verbose", [this] { line.ask.verbose = Verbose::yes; },
+        "tokens and times behind the answer, on standard error");
+  }
   void add_if_missing(CLI::App& app) {
     app.add_flag_callback(
         "--if-missing", [this] { line.if_missing = IfMissing::yes; }, "do nothing if one is there");
@@ -183,16 +216,19 @@ struct Commands {
   }
 };
 
-// The words behind `--` of a launch are its client's, whatever they look like.
-int own_words(int argc, const char* const* argv, std::vector<std::string>& clients) {
+// Words behind `--` are nobody's options: CLI11 never sees them.
+int own_words(int argc, const char* const* argv, std::vector<std::string>& behind) {
   const auto end = argv + argc;
-  const auto is = [](std::string_view wanted) {
-    return [wanted](const char* word) { return word == wanted; };
-  };
-  const auto mark = std::find_if(argv, end, is("--"));
-  if (mark == end || std::find_if(argv, mark, is("launch")) == mark) return argc;
-  clients.assign(mark + 1, end);
+  const auto mark =
+      std::find_if(argv, end, [](const char* word) { return std::string_view(word) == "--"; });
+  if (mark == end) return argc;
+  behind.assign(mark + 1, end);
   return static_cast<int>(mark - argv);
+}
+
+bool takes_words(CommandId command) {
+  return command == CommandId::launch || command == CommandId::ask ||
+         command == CommandId::import_model;
 }
 
 }  // namespace
@@ -216,7 +252,9 @@ Parsed parse_command_line(int argc, const char* const* argv) {
   commands.add_engine(app);
   commands.add_launch(app);
   commands.add_config(app);
-  argc = own_words(argc, argv, commands.line.words);
+  commands.add_ask(app);
+  std::vector<std::string> behind;
+  argc = own_words(argc, argv, behind);
   try {
     app.parse(argc, const_cast<char**>(argv));
   } catch (const CLI::ExtrasError&) {
@@ -236,6 +274,9 @@ Parsed parse_command_line(int argc, const char* const* argv) {
     parsed.text = out.str();
     return parsed;
   }
+  if (!behind.empty() && !takes_words(commands.line.command))
+    return unknown_word(app, behind.front());
+  std::ranges::move(behind, std::back_inserter(commands.line.words));
   Parsed parsed;
   commands.line.flags = given(collected);
   parsed.command = std::move(commands.line);

@@ -3,6 +3,8 @@
 // the only file of Werk that knows CLI11 is its source.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,12 +24,25 @@ enum class CommandId : std::uint8_t {
   launch,
   config,
   config_check,
+  ask,
 };
 
 enum class IfMissing : std::uint8_t { no, yes };
 enum class Json : std::uint8_t { no, yes };
 // Whether to go on where it can hardly work.
 enum class Anyway : std::uint8_t { no, yes };
+
+enum class Reasoning : std::uint8_t { on_a_terminal, shown };
+enum class Verbose : std::uint8_t { no, yes };
+
+// How a model is asked: run, chat.
+struct AskOptions {
+  std::string system;
+  std::optional<std::uint32_t> max_tokens;
+  std::optional<double> temperature;
+  Reasoning reasoning = Reasoning::on_a_terminal;
+  Verbose verbose = Verbose::no;
+};
 
 struct CommandLine {
   CommandId command = CommandId::serve;
@@ -40,10 +55,13 @@ struct CommandLine {
   IfMissing if_missing = IfMissing::no;
   Json json = Json::no;
   Anyway anyway = Anyway::no;  // launch
-  // launch: for the client, what stands behind `--`; import: the paths, or names with --scan
+  // launch: for the client, what stands behind `--`; import: the paths, or names with --scan; run:
+  // the model and the prompt
   std::vector<std::string> words;
   bool link = false;  // import
   bool all = false;   // import
+  std::string url;    // of a node elsewhere
+  AskOptions ask;
 };
 
 // What parsing comes to: a command, or a text to print and an exit status (help, version, an error

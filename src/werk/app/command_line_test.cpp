@@ -84,5 +84,19 @@ TEST(CommandLine, WhatStandsBehindTwoDashesOfALaunchIsTheClients) {
   EXPECT_FALSE(parse({"launch"}).command);
 }
 
+TEST(CommandLine, ThePromptOfARunMayLookLikeACommandOrAnOption) {
+  const Parsed command = parse({"run", "m", "serve", "--temperature", "0.5", "--parallel", "2"});
+  ASSERT_TRUE(command.command) << command.text;
+  EXPECT_EQ(command.command->command, CommandId::ask);
+  EXPECT_EQ(command.command->words, (std::vector<std::string>{"m", "serve"}));
+  EXPECT_EQ(command.command->ask.temperature, 0.5);
+  EXPECT_EQ(value_of(command, "--parallel"), "2");
+  const Parsed option = parse({"run", "m", "-", "--", "--help", "--"});
+  ASSERT_TRUE(option.command) << option.text;
+  EXPECT_EQ(option.command->words, (std::vector<std::string>{"m", "-", "--help", "--"}));
+  EXPECT_EQ(parse({"run", "m", "--max-tokens", "0"}).exit_status, 2);
+  EXPECT_EQ(parse({"list", "--", "x"}).exit_status, 2);
+}
+
 }  // namespace
 }  // namespace werk::app

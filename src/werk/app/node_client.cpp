@@ -85,21 +85,29 @@ ErrorCode code_of(long status) {
   }
 }
 
-// The message of an error in either dialect's envelope.
-std::string told(const std::string& body) {
+// The code that the node itself names; what has no name of ours follows from the status.
+ErrorCode code_of(std::string_view name, long status) {
+  for (int code = 0; code <= static_cast<int>(ErrorCode::internal); ++code) {
+    if (name_of(static_cast<ErrorCode>(code)) == name) return static_cast<ErrorCode>(code);
+  }
+  return code_of(status);
+}
+
+// A text member of an error in either dialect's envelope.
+std::string told(const json::value& page, std::string_view pointer) {
   boost::system::error_code error;
-  const json::value page = json::parse(body, error);
-  const json::value* message = error ? nullptr : page.find_pointer("/error/message", error);
-  return message != nullptr && message->is_string() ? printable(message->as_string())
-                                                    : std::string();
+  const json::value* text = page.find_pointer(pointer, error);
+  return text != nullptr && text->is_string() ? printable(text->as_string()) : std::string();
 }
 
 Error refusal_of(const Incoming& incoming, const NodeAddress& address) {
   const long status = incoming.status();
-  std::string message = told(incoming.refusal);
+  boost::system::error_code error;
+  const json::value page = json::parse(incoming.refusal, error);
+  std::string message = told(page, "/error/message");
   if (message.empty()) message = fmt::format("{} answered with status {}", address.url, status);
   if (status == 401) message += " (WERK_API_KEY holds the key that is sent)";
-  return {code_of(status), std::move(message)};
+  return {code_of(told(page, "/error/code"), status), std::move(message)};
 }
 
 void set_up(CURL* easy, const NodeRequest& request, const NodeAddress& address,
@@ -132,7 +140,8 @@ List headers_of(const NodeRequest& request, const NodeAddress& address) {
 }
 
 // Runs the transfer to its end or to a signal.
-Result<CURLcode> perform(CURLM* multi, process::Interrupt& interrupt) {
+Result<CURLcode> perform(CURLM* multi, process::Interrupt& interrupt,
+                         const std::function<void()>& on_wait) {
   int running = 1;
   while (running > 0) {
     if (curl_multi_perform(multi, &running) != CURLM_OK)
@@ -142,6 +151,7 @@ Result<CURLcode> perform(CURLM* multi, process::Interrupt& interrupt) {
     const unsigned descriptors = interrupt.descriptor() < 0 ? 0 : 1;
     curl_multi_poll(multi, &signal, descriptors, kPollMs, nullptr);
     if (interrupt.take() != 0) return fail(ErrorCode::cancelled, "stopped");
+    if (on_wait) on_wait();
   }
   int left = 0;
   const CURLMsg* message = curl_multi_info_read(multi, &left);
@@ -189,7 +199,7 @@ Status NodeClient::stream(const NodeRequest& request, const OnPiece& on_piece) c
   curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, reason.data());
   process::Interrupt interrupt;
   curl_multi_add_handle(multi.get(), easy.get());
-  Result<CURLcode> ended = perform(multi.get(), interrupt);
+  Result<CURLcode> ended = perform(multi.get(), interrupt, request.on_wait);
   curl_multi_remove_handle(multi.get(), easy.get());
   if (!ended) return pass_on(ended);
   if (incoming.given_up) return fail(ErrorCode::cancelled, "stopped");

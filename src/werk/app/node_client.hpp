@@ -40,6 +40,7 @@ struct NodeRequest {
   std::string body = {};                  // JSON; sent with POST only
   std::vector<std::string> headers = {};  // "name: value"
   std::chrono::seconds silence_max{0};    // without a byte from the node; 0: as long as it takes
+  std::function<void()> on_wait = {};     // called at least once a second until the answer is whole
 };
 
 class NodeClient {

@@ -25,8 +25,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kLook = 20ms;            // between two looks whether the node serves
-constexpr std::size_t kShownLines = 8;  // of the node's log, where it didn't start
+constexpr auto kLook = 20ms;  // between two looks whether the node serves
+constexpr std::string_view kErrorLevel = " error ";
 
 }  // namespace
 
@@ -64,7 +64,7 @@ struct OwnNode::State {
     std::error_code error;
     std::filesystem::create_directories(home_ / "run", error);
     const process::Descriptor log(
-        ::open(log_path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+        ::open(log_path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
     if (!log) {
       return fail(ErrorCode::io,
                   fmt::format("cannot write {}: {}", log_path(), std::strerror(errno)));
@@ -90,9 +90,9 @@ struct OwnNode::State {
       async::Deadline pause(clock_, kLook, stop_.get_token());
       const bool ended = co_await child_->exited().wait(pause.token());
       if (ended) {
-        problem_ =
-            Error{ErrorCode::start_failed, fmt::format("the node did not start ({}):\n{}",
-                                                       child_->status()->text(), end_of_log())};
+        problem_ = Error{ErrorCode::start_failed,
+                         fmt::format("the node did not start ({}): {} (its log: {})",
+                                     child_->status()->text(), last_of_log(), log_path())};
         co_return;
       }
       if (stop_.stop_requested()) {
@@ -107,12 +107,16 @@ struct OwnNode::State {
     co_await child_->stop(grace);
   }
 
-  std::string end_of_log() const {
+  // What it said last, without the time and the level that a log line begins with.
+  std::string last_of_log() const {
     std::ifstream file(log_path());
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(file, line);) lines.push_back(line);
-    if (lines.size() > kShownLines) lines.erase(lines.begin(), lines.end() - kShownLines);
-    return printable(fmt::format("{}", fmt::join(lines, "\n")));
+    std::string last;
+    for (std::string line; std::getline(file, line);) {
+      if (!trim(line).empty()) last = line;
+    }
+    const std::size_t level = last.find(kErrorLevel);
+    if (level != std::string::npos) last.erase(0, level + kErrorLevel.size());
+    return last.empty() ? "it said nothing" : printable(trim(last));
   }
 
   std::filesystem::path home_;

@@ -22,7 +22,7 @@ class OwnNode {
   OwnNode& operator=(const OwnNode&) = delete;
   ~OwnNode();
 
-  // Its address, once it serves. `start_failed` with the end of its log, `cancelled` after a
+  // Its address, once it serves. `start_failed` with what it said last, `cancelled` after a
   // signal; nothing of it runs then.
   Result<std::string> start();
   // Asks it to end, kills it after the limit, and returns when it is gone.

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 
+#include "werk/app/terminal.hpp"
 #include "werk/async/task_group.hpp"
 #include "werk/base/digest.hpp"
 #include "werk/base/text.hpp"
@@ -36,7 +37,7 @@ Error io_error(std::string_view what, const std::filesystem::path& path) {
 }  // namespace
 
 Say say_to(std::FILE* file) {
-  const bool is_terminal = isatty(fileno(file)) == 1;
+  const bool is_terminal = can_rewrite(fileno(file));
   // Shared by the copies of the function: whether a progress line stands there unfinished.
   const auto open_line = std::make_shared<bool>(false);
   return [file, is_terminal, open_line](Note note, std::string_view text) {

@@ -79,11 +79,14 @@ Result<NodeLock> NodeLock::take(const std::string& home) {
   return NodeLock(std::move(folder), std::move(lock));
 }
 
+bool NodeLock::is_held(const std::string& home) {
+  const Descriptor lock(::open((run_folder(home) + "/lock").c_str(), O_RDWR | O_CLOEXEC));
+  return lock && os::is_locked_by_other(lock.get());
+}
+
 std::optional<NodeInfo> NodeLock::running(const std::string& home) {
-  const std::string folder = run_folder(home);
-  const Descriptor lock(::open((folder + "/lock").c_str(), O_RDWR | O_CLOEXEC));
-  if (!lock || !os::is_locked_by_other(lock.get())) return std::nullopt;
-  return read_info(folder);
+  if (!is_held(home)) return std::nullopt;
+  return read_info(run_folder(home));
 }
 
 NodeLock::NodeLock(std::string folder, Descriptor lock)

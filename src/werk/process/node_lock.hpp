@@ -13,7 +13,7 @@
 namespace werk::process {
 
 struct NodeInfo {
-  std::string address;          // "http://127.0.0.1:11434"
+  std::string address;  // "http://127.0.0.1:11434"
   std::int64_t pid = 0;
   std::int64_t started_at = 0;  // seconds since 1970
 };
@@ -25,6 +25,8 @@ class NodeLock {
   static Result<NodeLock> take(const std::string& home);
   // Who serves this home now. Empty if nobody does, or if the node has not published yet.
   static std::optional<NodeInfo> running(const std::string& home);
+  // Whether a node holds this home now: also one that is starting or stopping.
+  static bool is_held(const std::string& home);
 
   NodeLock(NodeLock&& other) noexcept = default;
   NodeLock& operator=(NodeLock&&) = delete;

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "werk/app/commands/ask.hpp"
 #include "werk/app/commands/config.hpp"
 #include "werk/app/commands/import.hpp"
 #include "werk/app/commands/launch.hpp"
@@ -33,7 +34,7 @@ Result<std::filesystem::path> home_of(const Settings& settings) {
 // What a node runs by must be sound; a command that needs no more than the home says only that
 // something isn't.
 bool runs_by_settings(CommandId command) {
-  return command == CommandId::serve || command == CommandId::launch ||
+  return command == CommandId::serve || command == CommandId::launch || command == CommandId::ask ||
          command == CommandId::config;
 }
 
@@ -62,6 +63,7 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::launch: return launch_command(line, settings, home);
     case CommandId::config: return config_command(line, settings);
     case CommandId::config_check: return config_check_command(line);
+    case CommandId::ask: return ask_command(line, settings, home);
   }
   return kUsageStatus;
 }
