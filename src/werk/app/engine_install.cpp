@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "werk/app/engine_build.hpp"
+#include "werk/app/engine_environment.hpp"
 #include "werk/base/text.hpp"
 #include "werk/engine/llama_server/managed.hpp"
 #include "werk/engine/llama_server/probe.hpp"
@@ -312,13 +313,33 @@ std::vector<std::string> describe_engines(const EngineInstall& install) {
   return lines;
 }
 
-int engine_install_command(const CommandLine& line, const fs::path& home) {
-  if (line.subject != kProgram) {
-    const std::array<std::string, 1> known{std::string(kProgram)};
-    fmt::print(stderr, "werk: there is no engine '{}' to install; known: {}\n", line.subject,
-               fmt::join(known, ", "));
+namespace {
+
+int install_worker(const engine::worker::WorkerKind& kind, const CommandLine& line,
+                   const fs::path& home) {
+  EnvironmentInstall install{home, worker_programs(), line.if_missing,
+                             process::own_variable("PATH").value_or(""),
+                             process::own_environment()};
+  const auto installed = install_environment(kind, install, say_to(stderr));
+  if (!installed) {
+    fmt::print(stderr, "werk: {}\n", installed.error().message);
     return 1;
   }
+  fmt::print("{}\n", *installed);
+  return 0;
+}
+
+}  // namespace
+
+int engine_install_command(const CommandLine& line, const fs::path& home) {
+  const auto* kind = engine::worker::worker_kind(line.subject);
+  if (line.subject != kProgram && kind == nullptr) {
+    fmt::print(stderr, "werk: there is no engine '{}' to install; known: {}, {}, {}\n",
+               printable(line.subject), kProgram, engine::worker::kOnnxGenai.name,
+               engine::worker::kTransformers.name);
+    return 1;
+  }
+  if (kind != nullptr) return install_worker(*kind, line, home);
   EngineInstall install = engine_install_here(home);
   install.if_missing = line.if_missing;
   if (!line.from.empty()) install.from = line.from;
