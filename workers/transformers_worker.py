@@ -40,11 +40,15 @@ class Transformers:
 
     def load(self, folder: str, options: worker.LoadOptions, progress: worker.Progress) -> worker.Loaded:
         # The libraries take a folder that lacks something for a name on a hub, and say so; better words come from here.
-        _check(folder)
+        kind = _check(folder)
         self._own = worker.read_json(folder, 'generation_config.json')
         progress('loading torch', None)
         import torch
         import transformers
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+        if kind not in CONFIG_MAPPING_NAMES:
+            raise worker.Failure('model_unusable', f'Transformers {self.version} knows no models of type {kind}, and code in a '
+                                 "model's folder is never run")
         if options.threads:
             torch.set_num_threads(options.threads)
         device, dtype = _place(torch, options)
@@ -164,16 +168,18 @@ class Streamer:
         pass
 
 
-def _check(folder: str) -> None:
-    """Refuses a folder that isn't one of a model, with what is missing."""
+def _check(folder: str) -> str:
+    """The type of the model in a folder; refuses one that isn't a model's, with what is missing."""
     config = worker.read_json(folder, 'config.json', 'it says what the model is')
     index = worker.read_json(folder, 'model.safetensors.index.json')
     for name in sorted(set(index.get('weight_map', {}).values())) if index else ['model.safetensors']:
         worker.required_file(folder, str(name), 'it holds weights')
     if not any(os.path.isfile(os.path.join(folder, name)) for name in ('tokenizer.json', 'tokenizer.model', 'vocab.json')):
         worker.required_file(folder, 'tokenizer.json', 'without a tokenizer no text becomes tokens')
-    if 'model_type' not in config:
+    kind = config.get('model_type')
+    if not isinstance(kind, str):
         raise worker.Failure('model_unusable', 'config.json tells no model_type')
+    return kind
 
 
 def _place(torch: Any, options: worker.LoadOptions) -> tuple[Any, Any]:
