@@ -22,7 +22,7 @@ namespace werk::gateway {
 //   attribution: Claude Code begins its system prompt with a line "x-anthropic-billing-header: ..."
 //     meant for its own server, which changes with each conversation's first prompt
 //     (clients.md 1.7). That line is taken out of the block of `system` that begins with it, with
-//     the blank lines after it; a block of which nothing remains goes.
+//     the blank lines after it; an empty block goes. Recorded: claude-code-attribution-line.
 struct PromptEdit {
   std::string_view name;
   std::string_view line_begins_with;
