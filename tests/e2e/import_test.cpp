@@ -34,7 +34,9 @@ class ImportCommand : public testing::Test {
   std::string path(const fs::path& name) const { return (folder_ / name).string(); }
 
   CommandRun werk(std::vector<std::string> words) const {
-    return run_werk(words, {"WERK_HOME=" + path("home"), "HOME=" + path("user")});
+    return run_werk(words,
+                    {"WERK_HOME=" + path("home"), "HOME=" + path("user"),
+                     "XDG_CACHE_HOME=" + path("user/.cache"), "OLLAMA_MODELS=" + path("ollama")});
   }
   std::vector<std::string> ids() const {
     const json::value all = json::parse(werk({"list", "--json"}).out);
@@ -108,6 +110,9 @@ TEST_F(ImportCommand, RefusesWhatMakesNoSense) {
        std::vector<std::vector<std::string>>{{"import"},
                                              {"import", "--all"},
                                              {"import", "--all", path("."), "--name", "x"},
+                                             {"import", "--scan", "--all"},
+                                             {"import", "--scan", "--name", "x"},
+                                             {"import", path("a"), "--json"},
                                              {"import", path("a"), path("b"), "--alias", "x"}}) {
     const CommandRun run = werk(words);
     EXPECT_EQ(run.status, 2);
@@ -120,6 +125,46 @@ TEST_F(ImportCommand, RefusesWhatMakesNoSense) {
     EXPECT_NE(run.err.find(path(name)), std::string::npos) << run.err;
     EXPECT_EQ(werk({"import", "--all", path(name)}).status, 1);
   }
+}
+
+TEST_F(ImportCommand, ListsAndLinksWhatOtherToolsKeep) {
+  const std::string digest(64, 'a');
+  model("ollama/blobs/sha256-" + digest);
+  file("ollama/manifests/registry.ollama.ai/library/tiny/latest",
+       R"({"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:)" +
+           digest + "\"}]}");
+  file("ollama/manifests/registry.ollama.ai/library/cloud/latest", "{}");
+  model("user/.cache/llama.cpp/lone-Q8_0.gguf", "Lone", 2);
+  const CommandRun list = werk({"import", "--scan"});
+  EXPECT_EQ(list.status, 0) << list.err;
+  EXPECT_EQ(list.err, "");
+  for (const char* text : {"WHERE", "tiny:latest", "lone:Q8_0", "no weights", "--scan --link"}) {
+    EXPECT_NE(list.out.find(text), std::string::npos) << text << list.out;
+  }
+  const json::array before = json::parse(werk({"import", "--scan", "--json"}).out).as_array();
+  ASSERT_EQ(before.size(), 3u);
+  EXPECT_EQ(before[1].at("id").as_string(), "tiny:latest");
+  EXPECT_FALSE(before[1].at("installed").as_bool());
+  EXPECT_TRUE(before[0].at("id").is_null());
+
+  const CommandRun one = werk({"import", "--scan", "--link", "tiny"});
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_EQ(ids(), std::vector<std::string>{"tiny:latest"});
+  const json::value manifest = json::parse(werk({"inspect", "tiny"}).out);
+  const json::value& linked = manifest.at("files").as_array().at(0);
+  EXPECT_EQ(linked.at("sha256").as_string(), digest) << "Ollama's word is taken";
+  EXPECT_TRUE(linked.at("linked").as_bool());
+
+  model("own.gguf", "Own", 3);
+  EXPECT_EQ(werk({"import", path("own.gguf"), "--name", "lone:Q8_0"}).status, 0);
+  const CommandRun rest = werk({"import", "--scan", "--link"});
+  EXPECT_EQ(rest.status, 0) << rest.err;
+  EXPECT_NE(rest.out.find("1 imported, 1 installed already, 1 left out"), std::string::npos)
+      << rest.out;
+  EXPECT_EQ(ids(), (std::vector<std::string>{"llama.cpp/lone:Q8_0", "lone:Q8_0", "tiny:latest"}));
+  const CommandRun wrong = werk({"import", "--scan", "tinny:latest"});
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_NE(wrong.err.find("did you mean tiny:latest?"), std::string::npos) << wrong.err;
 }
 
 // A model whose weights are a hole, so that reading it takes longer than a signal.

@@ -136,7 +136,8 @@ struct Commands {
     CLI::App* command = app.add_subcommand("import", "take a model into the store");
     command->fallthrough();
     command->add_option("path", line.words,
-                        "GGUF files (of a split model any part) or folders with one model each");
+                        "GGUF files (of a split model any part) or folders with one model each; "
+                        "with --scan, names");
     command->add_option("--name", line.name, "its id (made from its name and quantization)");
     command->add_option("--alias", line.aliases, "a further name; may be given several times")
         ->expected(1)
@@ -145,6 +146,10 @@ struct Commands {
     command->add_option("--mmproj", line.mmproj, "its projector file, if it doesn't lie beside it");
     command->add_flag("--link", line.link, "use the files where they lie instead of copying them");
     command->add_flag("--all", line.all, "every model in the folder and below it");
+    command->add_flag("--scan", line.scan,
+                      "list the models of Ollama, LM Studio, the Hugging Face hub and llama.cpp on "
+                      "this machine; with --link, register them where they lie");
+    add_json(*command);
     command->callback([this] { line.command = CommandId::import_model; });
   }
   void add_launch(CLI::App& app) {

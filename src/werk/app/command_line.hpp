@@ -60,6 +60,7 @@ struct CommandLine {
   std::vector<std::string> words;
   bool link = false;  // import
   bool all = false;   // import
+  bool scan = false;  // import
   std::string url;    // of a node elsewhere
   AskOptions ask;
 };

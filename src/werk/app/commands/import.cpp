@@ -6,12 +6,14 @@
 #include <cstdio>
 #include <set>
 
+#include "werk/app/commands/import_scan.hpp"
 #include "werk/base/text.hpp"
 #include "werk/model/already_installed.hpp"
 #include "werk/model/engine_folder.hpp"
 #include "werk/model/model_folder.hpp"
 #include "werk/model/model_id.hpp"
 #include "werk/model/model_name.hpp"
+#include "werk/process/program.hpp"
 
 namespace werk::app {
 namespace {
@@ -209,6 +211,14 @@ std::string free_id(std::string_view id, std::string_view prefix,
 
 int import_command(const CommandLine& line, const fs::path& home) {
   const bool named = !line.name.empty() || !line.aliases.empty() || !line.mmproj.empty();
+  if (line.scan) {
+    if (named || line.all) {
+      return usage(
+          "--scan goes with --link, --json and names alone; it takes the tools' own names");
+    }
+    return import_scan_command(line, process::own_variable, home);
+  }
+  if (line.json == Json::yes) return usage("--json goes with --scan");
   if (line.words.empty()) {
     return usage("name a model file or a folder, or look for those of other tools: --scan");
   }
