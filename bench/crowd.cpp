@@ -134,6 +134,7 @@ struct Found {
   std::vector<double> openai_kib;
   std::vector<double> messages_kib;
   std::vector<double> kept_mib;
+  double second_kib = 0;
   double lost = 0;
   double longest_ms = 0;
   double nginx_longest_ms = 0;
@@ -149,6 +150,8 @@ void report_paced(const Found& found, std::size_t streams) {
                       median(found.nginx_kib), median(found.werk_kib), median(found.openai_kib),
                       median(found.messages_kib), median(found.kept_mib)),
           rounds});
+  report({"P5", "growth per stream of a second such crowd in the same node", "KiB",
+          single(found.second_kib), Better::none, 0, 0, ""});
   report({"P5", "streams that did not come whole: " + what, "streams", single(found.lost),
           Better::equal, 0, 0, fmt::format("of {}", streams * rounds)});
   report({"P5", "longest wait for a word that comes every second: " + what, "ms",
@@ -173,8 +176,11 @@ void measure_paced(const Setting& setting, const Folder& folder) {
     const Growth of_nginx = measure_growth(nginx.worker(), through_nginx, through_nginx, streams);
     if (of_nginx.lost > 0) throw std::runtime_error("nginx lost streams");
     const std::size_t before = descriptors_of(node.pid());
-    const Growth of_werk = measure_growth(node.pid(), asks_of(node, Dialect::openai, paced()),
-                                          asks_of(node, Dialect::messages, paced()), streams);
+    const auto crowd_of_node = [&] {
+      return measure_growth(node.pid(), asks_of(node, Dialect::openai, paced()),
+                            asks_of(node, Dialect::messages, paced()), streams);
+    };
+    const Growth of_werk = crowd_of_node();
     found.left.push_back({descriptors_left(node.pid(), before), 1});
     found.ratio.push_back({of_werk.kib / of_nginx.kib, 1});
     found.nginx_kib.push_back(of_nginx.kib);
@@ -185,6 +191,8 @@ void measure_paced(const Setting& setting, const Folder& folder) {
     found.lost += static_cast<double>(of_werk.lost);
     found.longest_ms = std::max(found.longest_ms, of_werk.longest_wait_ms);
     found.nginx_longest_ms = std::max(found.nginx_longest_ms, of_nginx.longest_wait_ms);
+    // What an ended stream holds on to would show here.
+    if (round + 1 == rounds) found.second_kib = crowd_of_node().kib;
     node.stop();
   }
   report_paced(found, streams);
@@ -265,8 +273,12 @@ void measure_stalled(const Setting& setting, const Folder& folder) {
 void measure_idle(const Setting& setting, const Folder& folder) {
   const Node node = node_for_crowd(setting, folder);
   expect_answer({node.endpoint(), Dialect::openai, http_request("GET", "/v1/models", ""), 0});
-  report({"P5", "memory of an idle node without an engine", "MB",
-          single(resident_kib(node.pid()) * 1024 / 1e6), Better::none, 0, 12, ""});
+  const auto megabytes = [&](std::string_view kind) {
+    return resident_kib(node.pid(), kind) * 1024 / 1e6;
+  };
+  report({"P5", "memory of an idle node without an engine", "MB", single(megabytes("VmRSS")),
+          Better::none, 0, 12,
+          fmt::format("{:.1f} MB without the mapped program and libraries", megabytes("RssAnon"))});
 }
 
 // Two descriptors a stream in the node, and some.

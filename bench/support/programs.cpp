@@ -158,10 +158,10 @@ double cpu_seconds(pid_t pid) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-double resident_kib(pid_t pid) {
+double resident_kib(pid_t pid, std::string_view kind) {
   const std::string status = read_file(fs::path("/proc") / std::to_string(pid) / "status");
-  const std::size_t at = status.find("VmRSS:");
-  return at == std::string::npos ? 0 : std::atof(status.c_str() + at + 6);
+  const std::size_t at = status.find(fmt::format("\n{}:", kind));
+  return at == std::string::npos ? 0 : std::atof(status.c_str() + at + kind.size() + 2);
 }
 
 std::size_t descriptors_of(pid_t pid) {

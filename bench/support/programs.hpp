@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/support/wire.hpp"
@@ -59,8 +60,8 @@ class Child {
 
 // Processor time of a process, all its threads.
 double cpu_seconds(pid_t pid);
-// What of its memory is in RAM.
-double resident_kib(pid_t pid);
+// What of its memory is in RAM; "RssAnon": of that, what belongs to no file.
+double resident_kib(pid_t pid, std::string_view kind = "VmRSS");
 std::size_t descriptors_of(pid_t pid);
 // The children of a process whose command line holds the word.
 std::vector<pid_t> children_of(pid_t parent, const std::string& word);

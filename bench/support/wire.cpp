@@ -166,21 +166,33 @@ void ResponseReader::feed(std::string_view bytes, std::string& body) {
   }
 }
 
-Answer ask(const Endpoint& endpoint, std::string_view request) {
-  Answer answer;
-  const int file = try_connect(endpoint, Blocking::yes);
-  if (file < 0) return answer;
-  std::array<char, 65536> buffer;
-  ResponseReader reader;
-  bool open = ::send(file, request.data(), request.size(), MSG_NOSIGNAL) > 0;
-  while (open && !reader.done()) {
-    const ssize_t got = ::recv(file, buffer.data(), buffer.size(), 0);
-    open = got > 0;
-    if (open) reader.feed({buffer.data(), static_cast<std::size_t>(got)}, answer.body);
+std::vector<Answer> ask_all(const Endpoint& endpoint, const std::vector<std::string>& requests) {
+  std::vector<int> files;
+  for (const std::string& request : requests) {
+    const int file = try_connect(endpoint, Blocking::yes);
+    // What fails here shows when it is read.
+    ::send(file, request.data(), request.size(), MSG_NOSIGNAL);
+    files.push_back(file);
   }
-  ::close(file);
-  if (reader.done()) answer.status = reader.status();
-  return answer;
+  std::array<char, 65536> buffer;
+  std::vector<Answer> answers;
+  for (const int file : files) {
+    Answer& answer = answers.emplace_back();
+    ResponseReader reader;
+    bool open = true;
+    while (open && !reader.done()) {
+      const ssize_t got = ::recv(file, buffer.data(), buffer.size(), 0);
+      open = got > 0;
+      if (open) reader.feed({buffer.data(), static_cast<std::size_t>(got)}, answer.body);
+    }
+    if (file >= 0) ::close(file);
+    if (reader.done()) answer.status = reader.status();
+  }
+  return answers;
+}
+
+Answer ask(const Endpoint& endpoint, std::string_view request) {
+  return ask_all(endpoint, {std::string(request)}).front();
 }
 
 }  // namespace werk::bench

@@ -60,5 +60,7 @@ struct Answer {
   std::string body;
 };
 Answer ask(const Endpoint& endpoint, std::string_view request);
+// All of them at once, each on a connection of its own; the answers are read in their order.
+std::vector<Answer> ask_all(const Endpoint& endpoint, const std::vector<std::string>& requests);
 
 }  // namespace werk::bench
