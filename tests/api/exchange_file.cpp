@@ -35,6 +35,12 @@ Status read_setting(NodeLines& node, std::string_view name, std::string_view val
     node.keys = words(value, ", ");
   } else if (name == "allow hosts") {
     node.allowed_hosts = words(value, ", ");
+  } else if (name == "default") {
+    const std::vector<std::string> parts = words(value, " ");
+    if (parts.size() < 3)
+      return fail(ErrorCode::invalid_request, "a default is MODEL MEMBER VALUE");
+    const std::size_t json = value.find(parts[1] + " ") + parts[1].size() + 1;
+    node.defaults[parts[0]].emplace_back(parts[1], trim(value.substr(json)));
   } else if (name == "alias") {
     node.alias_rules.emplace_back(value);
   } else if (name == "prompt edits") {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "werk/base/result.hpp"
+#include "werk/gateway/openai_request.hpp"
 
 namespace werk::test {
 
@@ -40,6 +41,7 @@ struct NodeLines {
   std::vector<std::string> allowed_hosts;
   std::vector<std::string> alias_rules;  // "NAME=MODEL"
   bool prompt_edits = true;
+  std::map<std::string, gateway::RequestDefaults> defaults;  // by model
   std::optional<std::uint64_t> body_bytes_max;
   std::optional<std::uint64_t> buffered_bytes_max;
   std::optional<std::chrono::seconds> engine_silence;

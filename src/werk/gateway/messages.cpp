@@ -32,8 +32,11 @@ Needs needs_of(const chat::Request& request) {
   return needs;
 }
 
-OpenAiRenderOptions render_options(const EngineWay& way) {
+OpenAiRenderOptions render_options(const EngineWay& way, RequestDefaults defaults) {
   OpenAiRenderOptions options;
+  options.defaults = std::move(defaults);
+  // The client must say how much it wants, and a count is of the prompt alone.
+  std::erase_if(options.defaults, [](const auto& each) { return each.first == "max_tokens"; });
   options.engine_model = way.model_name();
   const engine::ChatProfile& profile = way.profile();
   options.named_tool =
@@ -111,7 +114,8 @@ async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call
   if (!able) co_return able;
   const Result<EngineWay> way = way_to(runtime);
   if (!way) co_return fail(way.error());
-  const std::string body = render_openai_chat(job->request.chat, render_options(*way));
+  const RequestDefaults defaults = settings_.defaults_of(route->plan.manifest.id);
+  const std::string body = render_openai_chat(job->request.chat, render_options(*way, defaults));
   ChatStreamOptions stream;
   stream.client_model = job->model;
   stream.usage = Wanted::yes;
@@ -150,7 +154,8 @@ async::awaitable<Status> Messages::run_count(http::Exchange& exchange, Call& cal
   if (!able) co_return able;
   const Result<EngineWay> way = way_to(runtime);
   if (!way) co_return fail(way.error());
-  const std::string body = render_openai_chat(job->request.chat, render_options(*way));
+  const RequestDefaults defaults = settings_.defaults_of(route->plan.manifest.id);
+  const std::string body = render_openai_chat(job->request.chat, render_options(*way, defaults));
   const Result<std::uint64_t> tokens = co_await engine_call.count(*lease, *way, body);
   if (!tokens) co_return fail(tokens.error());
   call.prompt_tokens = *tokens;

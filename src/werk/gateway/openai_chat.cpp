@@ -91,6 +91,7 @@ async::awaitable<Status> OpenAiChat::generate(http::Exchange& exchange, Call& ca
   edits.engine_model = way->model_name();
   edits.named_tool =
       way->profile().names_tools_as_objects ? NamedTool::as_object : NamedTool::as_only_tool;
+  edits.defaults = settings_.defaults_of(route->plan.manifest.id);
   const std::string body = rewrite_chat_request(job.body, job.view, edits);
   ChatStreamFilter filter(stream_options(call, job.view, job.model));
   if (job.view.stream) {

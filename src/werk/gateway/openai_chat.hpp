@@ -5,6 +5,7 @@
 // same turn.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,12 @@ struct ChatSettings {
   async::Duration engine_silence = std::chrono::seconds(600);
   // After so long a wait a streamed call gets its headers and signs of life; zero: never.
   async::Duration early_headers{};
+  std::map<std::string, RequestDefaults> defaults = {};  // by model id
+
+  RequestDefaults defaults_of(const std::string& model_id) const {
+    const auto found = defaults.find(model_id);
+    return found == defaults.end() ? RequestDefaults{} : found->second;
+  }
 };
 
 class OpenAiChat {

@@ -307,8 +307,9 @@ std::string render_openai_chat(const chat::Request& request, const OpenAiRenderO
   body.json("stream", "true");
   body.json("stream_options", R"({"include_usage":true})");
   body.json("return_progress", "true");
+  const bool thinks = request.reasoning != chat::ReasoningSwitch::off;
   for (const auto& [name, value] : options.defaults) {
-    if (!body.has(name)) body.json(name, value);
+    if (!body.has(name) && (thinks || name != "reasoning_effort")) body.json(name, value);
   }
   body.close();
   return out;

@@ -36,8 +36,8 @@ struct OpenAiRenderOptions {
   // The member that takes the budget of reasoning; llama-server: "reasoning_budget_tokens". Empty:
   // the engine has none.
   std::string reasoning_budget_member = {};
-  // Members to add where the request has none: name and JSON value.
-  std::vector<std::pair<std::string, std::string>> defaults = {};
+  // Not added where they would contradict the request: an effort where thinking is off.
+  RequestDefaults defaults = {};
 };
 
 std::string render_openai_chat(const chat::Request& request, const OpenAiRenderOptions& options);

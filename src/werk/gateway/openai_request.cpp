@@ -330,6 +330,14 @@ bool is_text_list(std::string_view content) {
   return count > 0;
 }
 
+// Whether the client gave the member itself; null counts as absent.
+bool gives(std::string_view object, std::string_view name) {
+  const auto given = find_member(object, name);
+  if (given && *given != "null") return true;
+  if (name != "max_tokens") return false;
+  return gives(object, "max_completion_tokens") || gives(object, "n_predict");
+}
+
 void edit_message(JsonSplice& splice, std::string_view message, TextParts text_parts) {
   JsonObjectEditor editor(splice, message);
   const auto content = find_member(message, "content");
@@ -400,8 +408,7 @@ std::string rewrite_chat_request(std::string_view body, const ChatRequestView& v
   }
   top.set("return_progress", "true");
   for (const auto& [name, json] : edits.defaults) {
-    const auto given = find_member(object, name);
-    if (!given || *given == "null") top.set(name, json);
+    if (!gives(object, name)) top.set(name, json);
   }
   if (view.tool_choice == ToolChoice::named && edits.named_tool == NamedTool::as_only_tool) {
     const auto name = named_function(find_member(object, "tool_choice").value_or(""));

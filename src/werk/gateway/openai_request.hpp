@@ -70,12 +70,15 @@ enum class TextParts : std::uint8_t { keep, join };
 // the one tool is sent alone and required.
 enum class NamedTool : std::uint8_t { as_object, as_only_tool };
 
+// Members to add where a request has none: name and JSON value. `max_tokens` counts as given under
+// each of its names.
+using RequestDefaults = std::vector<std::pair<std::string, std::string>>;
+
 struct EngineEdits {
   std::string engine_model;  // what the engine calls the model
   TextParts text_parts = TextParts::keep;
   NamedTool named_tool = NamedTool::as_object;
-  // Members to add where the request has none: name and JSON value.
-  std::vector<std::pair<std::string, std::string>> defaults;
+  RequestDefaults defaults;
 };
 
 // The bytes for the engine. The closed list of edits:
