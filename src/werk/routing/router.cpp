@@ -60,9 +60,11 @@ const AliasRule* Router::rule_for(std::string_view name) const {
 Result<Route> Router::route(const Catalogue& catalogue, std::string_view name) const {
   const model::InstalledModel* model = find(catalogue, name);
   if (model == nullptr) return fail(unknown_model(catalogue, name, rule_for(name)));
-  std::vector<Rejected> rejected;
+  const auto bound = bindings_.find(model->manifest.id);
+  const Binding& binding = bound == bindings_.end() ? node_ : bound->second;
+  std::vector<Rejected> rejected = binding.missing;
   std::optional<Error> last;
-  for (engine::Engine* engine : engines_) {
+  for (engine::Engine* engine : binding.engines) {
     const engine::EngineInfo& info = engine->info();
     if (std::ranges::find(info.formats, model->manifest.format) == info.formats.end()) {
       rejected.push_back({info.name, "does not read the format " + model->manifest.format});

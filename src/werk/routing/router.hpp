@@ -1,9 +1,10 @@
 // Router: a requested name becomes a route, the decision which engine serves it and what would be
 // started, with the reasons for the engines that were rejected. Engines are tried in the order
-// given (the app's order of preference, or the one that
-// --backend names). Pure; owned by the app.
+// given (the app's order of preference, or the one that --backend names); a model may be bound to
+// engines of its own. Pure; owned by the app.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,11 +36,20 @@ struct AliasRule {
 
 bool fits(const AliasRule& rule, std::string_view name);
 
+// The engines of one model, instead of the node's; and those that it should have but can't.
+struct Binding {
+  std::vector<engine::Engine*> engines;
+  std::vector<Rejected> missing;
+};
+
 class Router {
  public:
-  // The engines are borrowed; they must outlive the router.
-  explicit Router(std::vector<engine::Engine*> engines, std::vector<AliasRule> aliases = {})
-      : engines_(std::move(engines)), aliases_(std::move(aliases)) {}
+  // The engines are borrowed; they must outlive the router. `bindings` are by model id.
+  explicit Router(std::vector<engine::Engine*> engines, std::vector<AliasRule> aliases = {},
+                  std::map<std::string, Binding> bindings = {})
+      : node_{std::move(engines), {}},
+        aliases_(std::move(aliases)),
+        bindings_(std::move(bindings)) {}
 
   // The model of that name, by id, alias or rule; null if there is none.
   const model::InstalledModel* find(const Catalogue& catalogue, std::string_view name) const;
@@ -51,8 +61,9 @@ class Router {
  private:
   const AliasRule* rule_for(std::string_view name) const;
 
-  std::vector<engine::Engine*> engines_;
+  Binding node_;
   std::vector<AliasRule> aliases_;
+  std::map<std::string, Binding> bindings_;
 };
 
 }  // namespace werk::routing

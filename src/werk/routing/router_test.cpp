@@ -96,5 +96,24 @@ TEST(Router, TheOnlyEnginesRefusalIsTheAnswer) {
   EXPECT_EQ(route.error().message, "context too large");
 }
 
+TEST(Router, AModelIsBoundToItsOwnEngines) {
+  PlanningEngine nodes("llama-cpu", "gguf");
+  PlanningEngine own("llama-cpu", "gguf");
+  const Router router({&nodes}, {{"big", "smollm2"}}, {{"smollm2", {{&own}, {}}}});
+  EXPECT_EQ(router.route(installed(), "smollm2")->engine, &own);
+  EXPECT_EQ(router.route(installed(), "big")->engine, &own) << "by whatever name";
+  const Router others({&nodes}, {}, {{"another", {{&own}, {}}}});
+  EXPECT_EQ(others.route(installed(), "smollm2")->engine, &nodes);
+}
+
+TEST(Router, AModelWhoseOwnEngineIsMissingIsNotServedByTheNodes) {
+  PlanningEngine nodes("llama-cpu", "gguf");
+  const Router router({&nodes}, {}, {{"smollm2", {{}, {{"llama-cuda", "has no device"}}}}});
+  const auto route = router.route(installed(), "smollm2");
+  ASSERT_FALSE(route);
+  EXPECT_EQ(route.error().code, ErrorCode::model_unusable);
+  EXPECT_EQ(route.error().message, "no engine can serve \"smollm2\"; llama-cuda: has no device");
+}
+
 }  // namespace
 }  // namespace werk::routing

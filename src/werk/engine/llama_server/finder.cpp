@@ -91,7 +91,7 @@ async::awaitable<Result<Executable>> Finder::find(Mode mode, std::stop_token sto
   std::string variable = variable_of(mode);
   std::optional<std::string> named = settings_.named.by_mode[static_cast<std::size_t>(mode)];
   if (!named) {
-    variable = "WERK_LLAMA_SERVER";
+    variable = settings_.named.any_mode_name;
     named = settings_.named.any_mode;
   }
   Result<Executable> result = fail(ErrorCode::internal, "nothing was looked at");
@@ -128,7 +128,7 @@ async::awaitable<Result<Finder::Choice>> Finder::choose(std::stop_token stop) {
     co_return Choice{mode, std::move(*named)};
   }
   if (settings_.named.any_mode) {
-    std::string variable = "WERK_LLAMA_SERVER";
+    std::string variable = settings_.named.any_mode_name;
     auto named = co_await examine_named(variable, *settings_.named.any_mode, stop);
     if (!named) co_return pass_on(named);
     const Mode mode = named->best_mode();

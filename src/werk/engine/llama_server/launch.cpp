@@ -140,6 +140,24 @@ void add_services(Line& line, std::uint64_t memory_bytes) {
   line.set("--cache-ram", std::to_string(std::min(kCacheRamMibMax, share_mib)));
 }
 
+// The projector beside the model is part of the manifest's identity; files that the user put in the
+// place of the model's own, and another executable, aren't.
+void add_own_files(Line& line, const model::InstalledModel& installed,
+                   const LlamaServerOptions& options) {
+  if (options.projector) {
+    line.add({"-mm", options.projector->path});
+    line.decides("projector", options.projector->identity);
+  } else if (const auto* projector =
+                 model::first_file(installed.manifest, model::FileRole::projector)) {
+    line.add({"-mm", installed.path_of(*projector).string()});
+  }
+  if (options.chat_template) {
+    line.add({"--chat-template-file", options.chat_template->path});
+    line.decides("chat_template", options.chat_template->identity);
+  }
+  if (options.executable) line.decides("executable", *options.executable);
+}
+
 // A word that an executable may lack, how many values follow it, and an older spelling of the same.
 struct Dispensable {
   std::string_view word;
@@ -210,9 +228,7 @@ Result<StartPlan> plan_start(const model::Manifest& manifest, const std::filesys
   const model::InstalledModel installed{manifest, folder};
   Line line;
   line.add({"-m", installed.path_of(*weights).string()});
-  if (const auto* projector = model::first_file(manifest, model::FileRole::projector)) {
-    line.add({"-mm", installed.path_of(*projector).string()});
-  }
+  add_own_files(line, installed, settings.options);
   line.add({"--alias", ""});
   const std::size_t alias_place = line.words().size() - 1;
   add_sizes(line, *sizing, extra);

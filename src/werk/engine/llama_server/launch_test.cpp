@@ -336,5 +336,39 @@ TEST(Launch, TheLargestContextThatFitsCanBeTold) {
   EXPECT_EQ(largest_context(manifest, 2, weights), std::nullopt);
 }
 
+TEST(Launch, FilesOfTheUsersOwnReplaceTheModelsAndChangeTheKey) {
+  model::Manifest manifest = small_model();
+  model::ManifestFile projector;
+  projector.role = model::FileRole::projector;
+  projector.path = "files/mmproj.gguf";
+  projector.sha256 = std::string(64, 'b');
+  manifest.files.push_back(projector);
+  const StartPlan plain = plan_of(manifest, settings_for(Mode::cpu));
+  EXPECT_EQ(value_of(plain.arguments, "-mm"), "/home/models/smollm2/files/mmproj.gguf");
+
+  LaunchSettings settings = settings_for(Mode::cpu);
+  settings.options.projector = OwnFile{"/own/mmproj.gguf", "1-2", 1};
+  settings.options.chat_template = OwnFile{"/own/chat.jinja", "digest", 1};
+  const StartPlan own = plan_of(manifest, settings);
+  EXPECT_EQ(value_of(own.arguments, "-mm"), "/own/mmproj.gguf");
+  EXPECT_EQ(value_of(own.arguments, "--chat-template-file"), "/own/chat.jinja");
+  EXPECT_NE(own.key, plain.key);
+
+  // The same content elsewhere is the same runtime; other content at the same place is another.
+  settings.options.chat_template = OwnFile{"/moved/chat.jinja", "digest", 1};
+  EXPECT_EQ(plan_of(manifest, settings).key, own.key);
+  settings.options.chat_template = OwnFile{"/moved/chat.jinja", "changed", 1};
+  EXPECT_NE(plan_of(manifest, settings).key, own.key);
+}
+
+TEST(Launch, AnExecutableOfTheModelsOwnChangesTheKeyAlone) {
+  LaunchSettings settings = settings_for(Mode::cpu);
+  const StartPlan plain = plan_of(small_model(), settings);
+  settings.options.executable = "/own/llama-server";
+  const StartPlan own = plan_of(small_model(), settings);
+  EXPECT_NE(own.key, plain.key);
+  EXPECT_EQ(own.arguments.size(), plain.arguments.size());
+}
+
 }  // namespace
 }  // namespace werk::engine::llama_server

@@ -106,6 +106,9 @@ Masker LlamaServerEngine::masker_for(const StartPlan& plan, const Executable* ex
     const std::string shown = file.role == model::FileRole::projector ? "<projector>" : "<model>";
     masker.hide(installed.path_of(file).string(), shown);
   }
+  const LlamaServerOptions& options = settings_.launch.options;
+  if (options.chat_template) masker.hide(options.chat_template->path, "<template>");
+  if (options.projector) masker.hide(options.projector->path, "<projector>");
   masker.hide(services_.sockets.path(), "<sockets>");
   if (executable != nullptr) masker.hide(executable->path, "llama-server");
   return masker;
@@ -152,7 +155,8 @@ Result<std::unique_ptr<LlamaServerEngine::Launched>> LlamaServerEngine::launch(
   if (!said_sizing_ && (extra_sizing_.has_context || extra_sizing_.has_slots)) {
     said_sizing_ = true;
     log::info(
-        "{}: WERK_LLAMA_ARGS sizes llama-server itself; --ctx-size and --parallel give way to it",
+        "{}: WERK_LLAMA_ARGS (or llama_args, args) sizes llama-server itself; --ctx-size and "
+        "--parallel give way to it",
         info_.name);
   }
   log::info("{}: starting llama-server {} for '{}': {} {}", plan.key.text(),

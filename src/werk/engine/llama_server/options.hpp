@@ -28,6 +28,16 @@ std::optional<Mode> mode_of(std::string_view engine_name);
 
 enum class Switch : std::uint8_t { off, on };
 
+// A file of the user's own that a model runs with. The identity is a digest of its content, or what
+// tells it from another file at its path.
+struct OwnFile {
+  std::string path;
+  std::string identity;
+  std::uint64_t size_bytes = 0;
+
+  bool operator==(const OwnFile&) const = default;
+};
+
 struct LlamaServerOptions {
   std::uint32_t parallel = 1;             // native slots, each with a context of its own
   std::optional<std::uint64_t> ctx_size;  // tokens per slot; 0: the engine decides
@@ -42,6 +52,13 @@ struct LlamaServerOptions {
   std::optional<std::string> flash_attn;     // "on", "off" or "auto"
   std::optional<Switch> kv_offload;
   std::vector<std::string> extra_arguments;  // the words of WERK_LLAMA_ARGS, appended last
+  // Of one model: instead of the template in its weights, instead of the projector beside it, and
+  // the executable that runs it alone.
+  std::optional<OwnFile> chat_template;
+  std::optional<OwnFile> projector;
+  std::optional<std::string> executable;
+
+  bool operator==(const LlamaServerOptions&) const = default;
 };
 
 // Refuses what can never work: no slot, a word that a setting doesn't know, and extra arguments
@@ -53,6 +70,7 @@ Status check_options(const LlamaServerOptions& options);
 struct NamedExecutables {
   std::array<std::optional<std::string>, kModes.size()> by_mode;
   std::optional<std::string> any_mode;
+  std::string any_mode_name = "WERK_LLAMA_SERVER";  // where it was named, for messages
 };
 
 }  // namespace werk::engine::llama_server
