@@ -175,6 +175,12 @@ struct Commands {
     check->fallthrough();
     check->add_option("file", line.subject, "the file (the one that would be read)");
     check->callback([this] { line.command = CommandId::config_check; });
+    CLI::App* explain = app.add_subcommand(
+        "explain", "what would serve a model and why, its launch line and its memory");
+    explain->fallthrough();
+    explain->add_option("model", line.subject, "its id or another name of it")->required();
+    add_json(*explain);
+    explain->callback([this] { line.command = CommandId::explain; });
   }
 
   void add_ask(CLI::App& app) {

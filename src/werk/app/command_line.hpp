@@ -25,6 +25,7 @@ enum class CommandId : std::uint8_t {
   config,
   config_check,
   ask,
+  explain,
 };
 
 enum class IfMissing : std::uint8_t { no, yes };

@@ -1,8 +1,10 @@
 // The engines of this build: the one list. A new engine is a folder below engine/ and one line
-// here. Owned by the node; what the engines refer to must outlive them.
+// here. A model whose settings differ from the node's has engines of its own. Owned by the node;
+// what the engines refer to must outlive them.
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <vector>
@@ -11,7 +13,9 @@
 #include "werk/async/offload.hpp"
 #include "werk/engine/engine.hpp"
 #include "werk/engine/llama_server/finder.hpp"
+#include "werk/engine/llama_server/launch.hpp"
 #include "werk/process/socket_folder.hpp"
+#include "werk/routing/router.hpp"
 
 namespace werk::app {
 
@@ -28,18 +32,46 @@ class Engines {
   Engines(EngineParts parts, const Settings& settings, std::filesystem::path home);
 
   // Finds out what this machine has and makes the engines that --backend asks for, in order of
-  // preference. Fails when a named executable is missing or nothing can serve.
+  // preference, and those of single models. Fails when a named executable is missing or nothing can
+  // serve; an engine of a single model that can't be had is missing for it alone.
   async::awaitable<Status> prepare(std::stop_token stop);
   std::vector<engine::Engine*> in_order() const;
+  // By model id.
+  std::map<std::string, routing::Binding> of_models() const;
+
+  // What a route's plan comes to on this machine.
+  struct LaunchLine {
+    std::string program;
+    std::string version;
+    std::vector<std::string> words;  // without socket and secret
+  };
+  async::awaitable<Result<LaunchLine>> launch_line(const routing::Route& route,
+                                                   std::stop_token stop);
+  // The engines that this one was chosen before, and why: for people, not for routing.
+  async::awaitable<std::vector<routing::Rejected>> others(const engine::Engine& engine,
+                                                          std::stop_token stop);
+  const engine::llama_server::LaunchSettings& launch_of(const engine::Engine& engine) const;
 
  private:
-  void add_llama(engine::llama_server::Mode mode);
+  struct Made {
+    std::string model;  // whose it is; empty: the node's
+    engine::llama_server::LaunchSettings launch;
+    engine::llama_server::Finder& finder;
+    std::unique_ptr<engine::Engine> engine;
+  };
+
+  async::awaitable<void> prepare_own(const ModelSettings& model, std::stop_token stop);
+  void add_llama(std::string model, engine::llama_server::LaunchSettings launch,
+                 engine::llama_server::Finder& finder);
+  const Made& made(const engine::Engine& engine) const;
 
   EngineParts parts_;
   const Settings& settings_;
   std::filesystem::path home_;
   engine::llama_server::Finder finder_;
-  std::vector<std::unique_ptr<engine::Engine>> engines_;
+  std::vector<std::unique_ptr<engine::llama_server::Finder>> own_finders_;
+  std::vector<Made> engines_;
+  std::map<std::string, std::vector<routing::Rejected>> missing_;  // by model id
 };
 
 }  // namespace werk::app

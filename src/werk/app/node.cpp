@@ -50,6 +50,13 @@ runtime::CacheSettings cache_settings(const Settings& settings) {
   if (settings.capacity_wait) cache.capacity_wait = *settings.capacity_wait;
   cache.start_timeout = settings.start_timeout;
   cache.stop_grace = kStopGrace;
+  cache.idle_timeout = settings.idle_timeout;
+  for (const ModelSettings& model : settings.models) {
+    runtime::ModelRule rule;
+    rule.pinned = model.pinned == Permission::yes ? runtime::Pinned::yes : runtime::Pinned::no;
+    rule.idle_timeout = model.idle_timeout;
+    cache.by_model.emplace(model.id, rule);
+  }
   return cache;
 }
 
@@ -63,6 +70,10 @@ gateway::GatewaySettings gateway_settings(const Settings& settings) {
   gateway.chat.default_model = settings.model;
   gateway.chat.early_headers = settings.early_headers;
   gateway.prompt_edits = settings.prompt_edits;
+  for (const ModelSettings& model : settings.models) {
+    for (const RequestDefault& one : model.defaults)
+      gateway.chat.defaults[model.id].emplace_back(one.name, one.json);
+  }
   gateway.node = {version(), ::getpid(), std::chrono::system_clock::now()};
   return gateway;
 }
@@ -113,10 +124,11 @@ class Node {
   async::awaitable<Status> start() {
     Status prepared = co_await engines_.prepare(stop_.get_token());
     if (!prepared) co_return prepared;
-    router_.emplace(engines_.in_order(), settings_.aliases);
+    router_.emplace(engines_.in_order(), settings_.aliases, engines_.of_models());
     std::optional<routing::Route> default_route;
+    const auto catalogue = co_await models_.current();
+    note_strangers(*catalogue);
     if (settings_.model) {
-      const auto catalogue = co_await models_.current();
       Result<routing::Route> route = router_->route(*catalogue, *settings_.model);
       if (!route) co_return pass_on(route);
       default_route = std::move(*route);
@@ -138,7 +150,41 @@ class Node {
       gateway_->set_not_ready(fmt::format("{} is being loaded", *settings_.model));
       tasks_.spawn(prepare_default(std::move(*default_route)));
     }
+    for (const ModelSettings& model : settings_.models) {
+      if (model.pinned == Permission::yes && catalogue->find(model.id) != nullptr)
+        tasks_.spawn(prepare_pinned(model.id));
+    }
     co_return Status();
+  }
+
+  // Settings of models that aren't there may be meant for later, or be mistyped.
+  void note_strangers(const routing::Catalogue& catalogue) {
+    for (const ModelSettings& model : settings_.models) {
+      const model::InstalledModel* found = catalogue.find(model.id);
+      if (found != nullptr && found->manifest.id == model.id) continue;
+      const std::string at = settings_.file.at(model.line);
+      if (found != nullptr) {
+        log::warn("{}: \"{}\" is another name of {}; settings count for the id alone", at, model.id,
+                  found->manifest.id);
+      } else {
+        log::warn("{}: the model \"{}\" is not installed; its settings count once it is", at,
+                  model.id);
+      }
+    }
+  }
+
+  async::awaitable<void> prepare_pinned(std::string id) {
+    Result<routing::Route> route = co_await models_.route(*router_, id);
+    Error problem;
+    if (route) {
+      const Result<runtime::Lease> lease =
+          co_await cache_.acquire(*route->engine, std::move(route->plan), stop_.get_token());
+      if (lease) co_return;
+      problem = lease.error();
+    } else {
+      problem = route.error();
+    }
+    log::warn("{} is pinned, but could not be loaded: {}", id, problem.message);
   }
 
   async::awaitable<void> prepare_default(routing::Route route) {
@@ -209,6 +255,7 @@ int cannot_start(const Error& error) {
 
 int serve(const Settings& settings, const std::filesystem::path& home) {
   log::start(settings.log_level);
+  for (const std::string& warning : settings.warnings) log::warn("{}", warning);
   Status exposed = check_exposure(settings);
   if (!exposed) return cannot_start(exposed.error());
   Result<process::NodeLock> lock = process::NodeLock::take(home.string());

@@ -137,6 +137,16 @@ constexpr Access time = {[](Settings& settings, const std::string& value) -> Sta
                          },
                          show<Member>};
 
+constexpr Access kIdleTimeout = {
+    time<&Settings::idle_timeout>.set, show<&Settings::idle_timeout>,
+    [](ModelSettings& model, const std::string& value) -> Status {
+      auto duration = parse_duration(value);
+      if (!duration) return pass_on(duration);
+      model.idle_timeout = *duration;
+      return {};
+    },
+    [](const ModelSettings& model) { return text_of(model.idle_timeout); }};
+
 template <auto Member, std::uint64_t Least, std::uint64_t Most>
 constexpr Access number = {[](Settings& settings, const std::string& value) {
                              using Number = std::remove_cvref_t<decltype(settings.*Member)>;
@@ -288,6 +298,12 @@ std::string show_prompt_edits(const Settings& settings) {
   return settings.prompt_edits == gateway::PromptEdits::apply ? "on" : "off";
 }
 
+constexpr Access kKey = {set_key, show_key};
+constexpr Access kKeyFile = {set_key_file, show<&Settings::key_file>};
+constexpr Access kAliases = {add_alias, show_aliases};
+constexpr Access kPromptEdits = {set_prompt_edits, show_prompt_edits};
+constexpr Access kLogLevel = {set_log_level, show_log_level};
+
 constexpr Shape kValue = Shape::value;
 constexpr Shape kVariable = Shape::variable_only;
 constexpr std::uint64_t kBodyBytesLeast = 1024;
@@ -345,38 +361,20 @@ const Option kOptions[] = {
      executable<3>, "llama_server_vulkan"},
     {"", "WERK_LLAMA_SERVER_METAL", "PROGRAM", "the one for llama-metal", kVariable, executable<4>,
      "llama_server_metal"},
-    {"",
-     "WERK_API_KEY",
-     "KEY",
-     "the key that clients must send",
-     kVariable,
-     {set_key, show_key},
-     kNotInFile},
-    {"",
-     "WERK_API_KEYS",
-     "FILE",
-     "a file of keys, mode 0600: one a line, # comments",
-     kVariable,
-     {set_key_file, show<&Settings::key_file>},
-     "api_keys_file"},
+    {"", "WERK_API_KEY", "KEY", "the key that clients must send", kVariable, kKey, kNotInFile},
+    {"", "WERK_API_KEYS", "FILE", "a file of keys, mode 0600: one a line, # comments", kVariable,
+     kKeyFile, "api_keys_file"},
     {"--allow-unauthenticated", "", "", "serve an address that others can reach without a key",
      Shape::flag, kUnauthenticated},
     {"--allow-host", "", "NAME",
      "a further Host name that is served without a key; may be given several times",
      Shape::repeated, kAllowedHosts},
-    {"--alias",
-     "",
-     "NAME=MODEL",
+    {"--alias", "", "NAME=MODEL",
      "a name that reaches an installed model, as 'claude-*=smollm2'; may be given several times",
-     Shape::repeated,
-     {add_alias, show_aliases},
-     "aliases"},
-    {"--prompt-edits",
-     "WERK_PROMPT_EDITS",
-     "MODE",
+     Shape::repeated, kAliases, "aliases"},
+    {"--prompt-edits", "WERK_PROMPT_EDITS", "MODE",
      "on or off: take out of a Messages prompt what only breaks the sharing of prefixes (on)",
-     kValue,
-     {set_prompt_edits, show_prompt_edits}},
+     kValue, kPromptEdits},
     {"", "WERK_API_BODY_LIMIT_BYTES", "N", "largest request body (134217728)", kVariable,
      number<&Settings::body_bytes_max, kBodyBytesLeast, kBodyBytesMost>, "body_limit_bytes"},
     {"--max-resident", "", "N", "llama-servers at a time (0: no limit)", kValue,
@@ -391,12 +389,10 @@ const Option kOptions[] = {
      kValue, time<&Settings::start_timeout>},
     {"--drain-timeout", "", "DURATION", "how long running calls may take to end at shutdown (30s)",
      kValue, time<&Settings::drain_timeout>},
-    {"--log-level",
-     "",
-     "LEVEL",
-     "trace, debug, info, warn, error or off (info)",
-     kValue,
-     {set_log_level, show_log_level}},
+    {"--idle-timeout", "", "DURATION", "a model without calls for so long is unloaded (0: never)",
+     kValue, kIdleTimeout},
+    {"--log-level", "", "LEVEL", "trace, debug, info, warn, error or off (info)", kValue,
+     kLogLevel},
     {"", "WERK_ONNX_GENAI_MODEL_CACHE_SIZE", "N",
      "models that the ONNX engine keeps, 0 to 8 (1); that engine is still to come", kVariable,
      cache_size<&Settings::onnx_genai_models, 0>, "onnx_genai_model_cache_size"},
@@ -419,6 +415,15 @@ std::string key_of(const Option& option) {
   std::string key = to_lower(name);
   std::ranges::replace(key, '-', '_');
   return key;
+}
+
+std::vector<const Option*> options_of_models() {
+  std::vector<const Option*> all;
+  for (const Option& option : options()) {
+    if (option.access.set_of_model != nullptr) all.push_back(&option);
+  }
+  for (const Option& option : model_options()) all.push_back(&option);
+  return all;
 }
 
 std::string model_key_of(const Option& option) {

@@ -13,6 +13,16 @@ namespace llama = engine::llama_server;
 
 namespace {
 
+// What a model has without a table of its own.
+ModelSettings node_values(const Settings& settings, std::string_view id) {
+  ModelSettings model;
+  model.id = std::string(id);
+  model.llama = settings.llama;
+  model.backend = settings.backend;
+  model.idle_timeout = settings.idle_timeout;
+  return model;
+}
+
 // What one setting is to be filled with, and by whom.
 struct Chosen {
   SettingSource source;
@@ -39,6 +49,8 @@ class Resolver {
     }
     if (Status sound = llama::check_options(settings_.llama); !sound) return sound;
     for (const FileModel& model : of_file_.models) add_model(model);
+    add_aliases_of_models();
+    std::ranges::stable_sort(settings_.file.faults, {}, &Fault::line);
     return {};
   }
 
@@ -107,26 +119,42 @@ class Resolver {
   }
 
   void add_model(const FileModel& of_file) {
-    ModelSettings model;
-    model.id = of_file.id;
+    ModelSettings model = node_values(settings_, of_file.id);
     model.line = of_file.line;
-    model.llama = settings_.llama;
-    model.backend = settings_.backend;
-    for (const Option& option : options()) {
-      const auto found = of_file.values.find(model_key_of(option));
-      if (option.access.set_of_model == nullptr || found == of_file.values.end() ||
-          !may_differ(option)) {
-        continue;
-      }
+    model.defaults = of_file.defaults;
+    for (const Option* option : options_of_models()) {
+      const auto found = of_file.values.find(model_key_of(*option));
+      if (found == of_file.values.end() || !may_differ(*option)) continue;
       for (const std::string& value : found->second.values) {
         // Tried when the file was read.
-        const Status set = option.access.set_of_model(model, value);
+        const Status set = option->access.set_of_model(model, value);
         if (!set) settings_.file.faults.push_back({found->second.line, set.error().message});
       }
       const SettingSource source{GivenBy::file, settings_.file.at(found->second.line)};
       model.sources.insert_or_assign(found->first, source);
     }
     settings_.models.push_back(std::move(model));
+  }
+
+  // A name may lead to one model only, as far as the file goes.
+  void add_aliases_of_models() {
+    const auto given = settings_.sources.find("aliases");
+    const bool by_flag = given != settings_.sources.end() && given->second.by == GivenBy::flag;
+    for (const ModelSettings& model : settings_.models) {
+      for (const std::string& name : model.aliases) {
+        const auto taken = std::ranges::find(settings_.aliases, name, &routing::AliasRule::pattern);
+        if (taken == settings_.aliases.end()) {
+          settings_.aliases.push_back({name, model.id});
+          settings_.sources.try_emplace("aliases", model.sources.at("aliases"));
+        } else if (taken->model != model.id && !by_flag) {
+          const auto of_file = std::ranges::find(of_file_.models, model.id, &FileModel::id);
+          settings_.file.faults.push_back(
+              {of_file->values.at("aliases").line,
+               fmt::format("\"{}\" is an alias of {} and of {}; it can lead to one of them", name,
+                           taken->model, model.id)});
+        }
+      }
+    }
   }
 
   std::span<const GivenFlag> flags_;
@@ -192,11 +220,7 @@ std::string fault_text(const ConfigFile& file, const Fault& fault) {
 ModelSettings settings_of_model(const Settings& settings, std::string_view id) {
   const auto found = std::ranges::find(settings.models, id, &ModelSettings::id);
   if (found != settings.models.end()) return *found;
-  ModelSettings model;
-  model.id = std::string(id);
-  model.llama = settings.llama;
-  model.backend = settings.backend;
-  return model;
+  return node_values(settings, id);
 }
 
 }  // namespace werk::app

@@ -39,6 +39,13 @@ struct SettingSource {
 // Of each setting by the key of the settings file.
 using Sources = std::map<std::string, SettingSource, std::less<>>;
 
+// A member of requests that gets this value where a client sent none.
+struct RequestDefault {
+  std::string name;
+  std::string json;
+  SettingSource source;
+};
+
 // Of one model of its own: a table [models."ID"].
 struct ModelSettings {
   std::string id;
@@ -46,6 +53,10 @@ struct ModelSettings {
   // The node's, with the model's own over them where no flag or variable says otherwise.
   engine::llama_server::LlamaServerOptions llama;
   std::string backend;
+  std::chrono::milliseconds idle_timeout{0};
+  Permission pinned = Permission::no;
+  std::vector<std::string> aliases;
+  std::vector<RequestDefault> defaults;
   Sources sources;  // of what is the model's own
 };
 
@@ -70,6 +81,7 @@ struct Settings {
   std::chrono::milliseconds early_headers{0};  // zero: never
   std::chrono::milliseconds start_timeout{300'000};
   std::chrono::milliseconds drain_timeout{30'000};
+  std::chrono::milliseconds idle_timeout{0};  // zero: never
   log::Level log_level = log::Level::info;
   // How many models each of the engines that run inside a worker keeps.
   std::size_t onnx_genai_models = 1;
@@ -111,6 +123,10 @@ inline constexpr std::string_view kNotInFile = "-";
 
 // In the order in which --help shows them.
 std::span<const Option> options();
+// What stands only in [models."ID"]: without flag and variable.
+std::span<const Option> model_options();
+// All that may stand there.
+std::vector<const Option*> options_of_models();
 
 // Its name in the settings file, in `werk config` and in Sources; also of one that the file can't
 // hold.

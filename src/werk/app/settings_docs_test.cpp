@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 
+#include "werk/app/request_defaults.hpp"
 #include "werk/app/settings.hpp"
 
 namespace werk::app {
@@ -64,6 +65,20 @@ TEST(Documents, TheTablesOfSettingsNameEveryOptionAndNothingElse) {
   for (const std::string& row : rows) ADD_FAILURE() << "this is no option: " << row;
 }
 
+TEST(Documents, WhatOneModelMayHaveIsNamed) {
+  const std::string text = read_document("configuration.md");
+  for (const Option& option : model_options())
+    EXPECT_NE(text.find(fmt::format("| `{}` | ", key_of(option))), std::string::npos)
+        << key_of(option);
+  for (const std::string& name : request_default_names())
+    EXPECT_NE(text.find(fmt::format("`{}`", name)), std::string::npos) << name;
+  // The star of what a model may have of its own.
+  for (const Option& option : options()) {
+    const bool starred = text.find(fmt::format("| `{}` * |", key_of(option))) != std::string::npos;
+    EXPECT_EQ(starred, option.access.set_of_model != nullptr) << key_of(option);
+  }
+}
+
 // The sample with every setting that is commented out put to use.
 std::string sample_in_use() {
   std::string text;
@@ -105,11 +120,15 @@ TEST(Documents, TheSampleFileShowsEveryKeyAndIsSound) {
     if (option.key != kNotInFile) {
       EXPECT_TRUE(keys.contains(key_of(option))) << "docs/werk.toml lacks " << key_of(option);
     }
-    if (option.access.set_of_model != nullptr) {
-      EXPECT_TRUE(of_model.contains(model_key_of(option)))
-          << "docs/werk.toml lacks a model's " << model_key_of(option);
-    }
   }
+  for (const Option* option : options_of_models()) {
+    EXPECT_TRUE(of_model.contains(model_key_of(*option)))
+        << "docs/werk.toml lacks a model's " << model_key_of(*option);
+  }
+  std::set<std::string> defaults;
+  for (const RequestDefault& one : settings->models.front().defaults) defaults.insert(one.name);
+  for (const std::string& name : request_default_names())
+    EXPECT_TRUE(defaults.contains(name)) << "docs/werk.toml lacks a default for " << name;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "werk/app/request_defaults.hpp"
 #include "werk/base/text.hpp"
 
 namespace werk::app {
@@ -170,17 +171,39 @@ class Reader {
   }
 
   void read_of_model(const ConfigEntry& entry, FileModel& model) {
-    const auto option = std::ranges::find_if(options(), [&](const Option& one) {
-      return one.access.set_of_model != nullptr && model_key_of(one) == entry.key;
-    });
-    if (option == options().end()) return unknown_of_model(entry, model.id);
+    if (entry.key == "defaults") return read_defaults(entry, model);
+    const auto known = options_of_models();
+    const auto option = std::ranges::find_if(
+        known, [&](const Option* one) { return model_key_of(*one) == entry.key; });
+    if (option == known.end()) return unknown_of_model(entry, model.id);
     const auto try_value = [&](const std::string& value) {
       ModelSettings scratch;
-      return option->access.set_of_model(scratch, value);
+      return (*option)->access.set_of_model(scratch, value);
     };
     const std::string name = fmt::format("models.\"{}\".{}", model.id, entry.key);
-    if (auto value = read_value(entry, form_of(*option), name, try_value))
+    if (auto value = read_value(entry, form_of(**option), name, try_value))
       model.values.insert_or_assign(entry.key, std::move(*value));
+  }
+
+  void read_defaults(const ConfigEntry& defaults, FileModel& model) {
+    const std::string name = fmt::format("models.\"{}\".defaults", printable(model.id));
+    const auto* table = std::get_if<ConfigTable>(&defaults.value.held);
+    if (table == nullptr) {
+      return fault(defaults.line,
+                   fmt::format("{} takes a table, not {}", name, kind_of(defaults.value)));
+    }
+    for (const ConfigEntry& entry : *table) {
+      const std::string member = fmt::format("{}.{}", name, printable(entry.key));
+      Result<std::string> json = request_default(entry.key, entry.value);
+      if (json) {
+        const SettingSource source{GivenBy::file, file_.at(entry.line)};
+        model.defaults.push_back({entry.key, std::move(*json), source});
+      } else if (json.error().code == ErrorCode::not_found) {
+        unknown(entry, member, request_default_names());
+      } else {
+        fault(entry.line, fmt::format("{} {}", member, json.error().message));
+      }
+    }
   }
 
   template <class Try>
@@ -230,12 +253,13 @@ class Reader {
                                            entry.key));
     }
     std::vector<std::string> known = {"models"};
-    bool is_models = false;
     for (const Option& option : options()) {
       if (option.key != kNotInFile) known.push_back(key_of(option));
-      is_models =
-          is_models || (option.access.set_of_model != nullptr && model_key_of(option) == entry.key);
     }
+    const bool is_models =
+        entry.key == "defaults" || std::ranges::any_of(options_of_models(), [&](const Option* one) {
+          return model_key_of(*one) == entry.key;
+        });
     if (is_models) {
       return fault(
           entry.line,
@@ -245,13 +269,13 @@ class Reader {
   }
 
   void unknown_of_model(const ConfigEntry& entry, const std::string& id) {
-    std::vector<std::string> known;
+    std::vector<std::string> known = {"defaults"};
+    for (const Option* option : options_of_models()) {
+      known.push_back(model_key_of(*option));
+      if (key_of(*option) == entry.key) return renamed(entry, id, known.back());
+    }
     bool is_nodes = false;
     for (const Option& option : options()) {
-      if (option.access.set_of_model != nullptr) {
-        known.push_back(model_key_of(option));
-        if (key_of(option) == entry.key) return renamed(entry, id, known.back());
-      }
       is_nodes = is_nodes || (option.key != kNotInFile && key_of(option) == entry.key &&
                               option.access.set_of_model == nullptr);
     }

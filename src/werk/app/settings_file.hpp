@@ -25,6 +25,7 @@ struct FileModel {
   std::string id;
   std::uint32_t line = 0;
   FileValues values;  // by the key in [models."ID"]
+  std::vector<RequestDefault> defaults;
 };
 
 struct FileSettings {

@@ -150,6 +150,110 @@ TEST(SettingsFile, ANamedOneMustBeThereAndTheHomesNeedNot) {
   EXPECT_EQ(load_settings(at_home, variable)->port, 2);
 }
 
+std::string model(const std::string& entries) { return "[models.m]\n" + entries + "\n"; }
+
+TEST(ModelSettings, WhatOnlyAModelHasIsRead) {
+  const test::TemporaryFolder folder;
+  const std::string jinja = (folder / "chat.jinja").string();
+  const std::string projector = (folder / "mm.gguf").string();
+  std::ofstream(jinja) << "{{ x }}";
+  std::ofstream(projector) << "four";
+  const Settings settings =
+      read(model("engine = \"bin/llama-server\"\naliases = [\"a\", \"b-*\"]\npin = true\n"
+                 "idle_timeout = \"2h\"\nchat_template_file = \"" +
+                 jinja + "\"\nmmproj = \"" + projector + "\""));
+  EXPECT_EQ(settings.file.faults.size(), 0u);
+  const ModelSettings own = settings_of_model(settings, "m");
+  EXPECT_EQ(own.llama.executable, "/etc/w/bin/llama-server");
+  EXPECT_EQ(own.pinned, Permission::yes);
+  EXPECT_EQ(own.idle_timeout, std::chrono::hours(2));
+  ASSERT_TRUE(own.llama.chat_template);
+  EXPECT_EQ(own.llama.chat_template->path, jinja);
+  EXPECT_EQ(own.llama.projector->size_bytes, 4u);
+  ASSERT_EQ(settings.aliases.size(), 2u);
+  EXPECT_EQ(settings.aliases[1].pattern, "b-*");
+  EXPECT_EQ(settings.aliases[1].model, "m");
+}
+
+TEST(ModelSettings, ATemplatesIdentityIsItsContent) {
+  const test::TemporaryFolder folder;
+  const auto identity = [&](const std::string& name, const std::string& text) {
+    const std::string path = (folder / name).string();
+    std::ofstream(path) << text;
+    return read(model("chat_template_file = \"" + path + "\""))
+        .models.at(0)
+        .llama.chat_template->identity;
+  };
+  EXPECT_EQ(identity("a", "one"), identity("b", "one"));
+  EXPECT_NE(identity("a", "one"), identity("a", "two"));
+}
+
+TEST(ModelSettings, AFileThatCantBeReadIsNamedWithItsLine) {
+  for (const char* key : {"chat_template_file", "mmproj"}) {
+    const Faults faults = faults_in(model(std::string(key) + " = \"/no/such.file\""));
+    ASSERT_EQ(faults.size(), 1u) << key;
+    EXPECT_EQ(faults[0], "2: models.\"m\"." + std::string(key) +
+                             " names /no/such.file, which can't be read: No such file or "
+                             "directory");
+    EXPECT_EQ(faults_in(model(std::string(key) + " = \"/\"")).size(), 1u) << "a folder is no file";
+  }
+}
+
+TEST(ModelSettings, OneNameLeadsToOneModel) {
+  EXPECT_EQ(faults_in("[aliases]\na = \"x\"\n[models.y]\naliases = [\"a\"]\n"),
+            Faults{"4: \"a\" is an alias of x and of y; it can lead to one of them"});
+  EXPECT_EQ(faults_in("[aliases]\na = \"x\"\n[models.x]\naliases = [\"a\"]\n"), Faults{});
+  EXPECT_EQ(faults_in(model("aliases = [\"*a*\"]")).size(), 1u);
+  EXPECT_EQ(faults_in(model("aliases = [\"\"]")).size(), 1u);
+}
+
+TEST(ModelSettings, DefaultsAreKnownNamesWithTypeAndRange) {
+  const auto defaults = [](const std::string& entries) {
+    return "[models.m.defaults]\n" + entries + "\n";
+  };
+  const Settings settings = read(defaults(
+      "temperature = 0.5\ntop_k = 3\nstop = [\"a\", \"b\"]\nseed = -1\nreasoning_effort = \"low\"\n"
+      "parallel_tool_calls = false\nchat_template_kwargs = { enable_thinking = false, n = 1.5 }"));
+  EXPECT_EQ(settings.file.faults.size(), 0u);
+  std::vector<std::string> json;
+  for (const RequestDefault& one : settings.models.at(0).defaults)
+    json.push_back(one.name + " " + one.json + " " + one.source.text);
+  EXPECT_EQ(json, (std::vector<std::string>{
+                      "temperature 0.5 /etc/w/werk.toml:2", "top_k 3 /etc/w/werk.toml:3",
+                      "stop [\"a\",\"b\"] /etc/w/werk.toml:4", "seed -1 /etc/w/werk.toml:5",
+                      "reasoning_effort \"low\" /etc/w/werk.toml:6",
+                      "parallel_tool_calls false /etc/w/werk.toml:7",
+                      "chat_template_kwargs {\"enable_thinking\":false,\"n\":1.5} "
+                      "/etc/w/werk.toml:8"}));
+  EXPECT_EQ(faults_in(defaults("temprature = 1")),
+            Faults{"2: models.\"m\".defaults.temprature is no setting; did you mean temperature?"});
+  EXPECT_EQ(faults_in(defaults("temperature = 11")),
+            Faults{"2: models.\"m\".defaults.temperature takes a number from 0 to 10, not 11"});
+  for (const char* wrong : {"temperature = \"1\"",
+                            "temperature = nan",
+                            "temperature = inf",
+                            "top_p = 1.1",
+                            "top_p = -0.1",
+                            "top_k = 1.5",
+                            "max_tokens = 0",
+                            "seed = 4294967296",
+                            "stop = \"\"",
+                            "stop = [1]",
+                            "stop = 1",
+                            "stop = [\"\"]",
+                            "reasoning_effort = \"most\"",
+                            "reasoning_effort = 1",
+                            "parallel_tool_calls = 1",
+                            "chat_template_kwargs = \"x\"",
+                            "model = \"x\"",
+                            "stream = true",
+                            "messages = []",
+                            "n = 2"}) {
+    EXPECT_EQ(faults_in(defaults(wrong)).size(), 1u) << wrong;
+  }
+  EXPECT_EQ(faults_in(model("defaults = 3")).size(), 1u);
+}
+
 TEST(CacheSizes, AreTakenToTheNearestThatIsAllowedWithOneWarningEach) {
   const auto sized = [](std::string_view variable, std::string_view value) {
     const Environment environment = [&](std::string_view name) {

@@ -6,10 +6,12 @@
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <charconv>
 #include <cstdio>
 
+#include "werk/app/commands/rows.hpp"
 #include "werk/base/text.hpp"
 #include "werk/process/program.hpp"
 
@@ -19,7 +21,6 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::size_t kColumns = 80;
 constexpr std::string_view kSecret = "***";
 
 bool tells_secret(std::string_view word) {
@@ -34,7 +35,7 @@ struct Shown {
   std::string key;
   std::string value;
   SettingSource source;
-  const Option* option = nullptr;
+  const Option* option = nullptr;  // null: the value is JSON
 };
 
 std::string safe_value(const Option& option, std::string value) {
@@ -62,42 +63,19 @@ std::vector<Shown> shown_of(const Settings& settings) {
 // What the model has of its own; the rest is the node's.
 std::vector<Shown> shown_of(const ModelSettings& model) {
   std::vector<Shown> all;
-  for (const Option& option : options()) {
-    const std::string key = model_key_of(option);
-    if (option.access.show_of_model == nullptr || model.sources.count(key) == 0) continue;
-    all.push_back({key, safe_value(option, option.access.show_of_model(model)),
-                   source_in(model.sources, key), &option});
+  for (const Option* option : options_of_models()) {
+    const std::string key = model_key_of(*option);
+    if (model.sources.count(key) == 0) continue;
+    all.push_back({key, safe_value(*option, option->access.show_of_model(model)),
+                   source_in(model.sources, key), option});
   }
+  for (const RequestDefault& one : model.defaults)
+    all.push_back({"defaults." + one.name, one.json, one.source, nullptr});
   return all;
 }
 
-// As many characters as fit, behind the key; a long value goes on below itself.
-void append_line(std::string& out, const Shown& shown, std::size_t key_width) {
-  constexpr std::size_t kValueWidth = 20;
-  constexpr std::string_view kGap = "  ";
-  const std::size_t indent = key_width + kGap.size();
-  const std::size_t room = kColumns - indent;
-  std::string value = shown.value.empty() ? "-" : shown.value;
-  std::string head = fmt::format("{:<{}}{}", shown.key, key_width, kGap);
-  while (!value.empty()) {
-    const std::size_t end = std::min({value.find('\n'), room, value.size()});
-    const std::string piece = value.substr(0, end);
-    value.erase(0, end + (end < value.size() && value[end] == '\n' ? 1 : 0));
-    const std::size_t width = std::max(piece.size(), kValueWidth);
-    const bool last = value.empty();
-    const bool fits = width + kGap.size() + shown.source.text.size() <= room;
-    out += head;
-    if (last && fits) {
-      out += fmt::format("{:<{}}{}{}\n", piece, kValueWidth, kGap, shown.source.text);
-    } else {
-      out += piece + "\n";
-      if (last) out += fmt::format("{:{}}{}\n", "", indent, shown.source.text);
-    }
-    head.assign(indent, ' ');
-  }
-}
-
 json::value value_in_json(const Shown& shown) {
+  if (shown.option == nullptr) return json::parse(shown.value);
   const Option& option = *shown.option;
   if (option.shape == Shape::repeated) {
     json::array items;
@@ -162,13 +140,16 @@ std::vector<std::string> without_secrets(std::vector<std::string> words) {
 
 std::string config_table(const Settings& settings) {
   const std::vector<Shown> all = shown_of(settings);
-  std::size_t key_width = 0;
-  for (const Shown& shown : all) key_width = std::max(key_width, shown.key.size());
+  RowWidths widths;
+  for (const Shown& shown : all) widths.name = std::max(widths.name, shown.key.size());
   std::string out;
-  for (const Shown& shown : all) append_line(out, shown, key_width);
+  const auto append = [&](const Shown& shown) {
+    append_row(out, widths, shown.key, shown.value.empty() ? "-" : shown.value, shown.source.text);
+  };
+  for (const Shown& shown : all) append(shown);
   for (const ModelSettings& model : settings.models) {
     out += fmt::format("\n[models.\"{}\"]\n", printable(model.id));
-    for (const Shown& shown : shown_of(model)) append_line(out, shown, key_width);
+    for (const Shown& shown : shown_of(model)) append(shown);
   }
   return out;
 }

@@ -6,6 +6,7 @@
 
 #include "werk/app/commands/ask.hpp"
 #include "werk/app/commands/config.hpp"
+#include "werk/app/commands/explain.hpp"
 #include "werk/app/commands/import.hpp"
 #include "werk/app/commands/launch.hpp"
 #include "werk/app/commands/models.hpp"
@@ -35,7 +36,7 @@ Result<std::filesystem::path> home_of(const Settings& settings) {
 // something isn't.
 bool runs_by_settings(CommandId command) {
   return command == CommandId::serve || command == CommandId::launch || command == CommandId::ask ||
-         command == CommandId::config;
+         command == CommandId::config || command == CommandId::explain;
 }
 
 // Whether the command may go on.
@@ -64,6 +65,7 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::config: return config_command(line, settings);
     case CommandId::config_check: return config_check_command(line);
     case CommandId::ask: return ask_command(line, settings, home);
+    case CommandId::explain: return explain_command(line, settings, home);
   }
   return kUsageStatus;
 }
