@@ -196,6 +196,8 @@ class HouseRules(unittest.TestCase):
         self.assertEqual(of('src/werk/http/a.cpp', 'boost/beast/http.hpp'), [])
         self.assertEqual(of('src/werk/gateway/a.cpp', 'mutex'), ['include'])
         self.assertEqual(of('src/werk/gateway/a.cpp', 'spdlog/spdlog.h'), ['include'])
+        self.assertEqual(of('src/werk/app/node.cpp', 'curl/curl.h'), ['include'])
+        self.assertEqual(of('src/werk/app/hub_fetch.cpp', 'curl/curl.h'), [])
         self.assertEqual(of('src/werk/app/a.cpp', 'CLI/CLI.hpp'), [])
         twice = {'src/werk/app/a.cpp': '#include <CLI/CLI.hpp>\n', 'src/werk/app/b.cpp': '#include <CLI/App.hpp>\n'}
         self.assertEqual(found(rules.banned_includes, twice), ['include'])

@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "tests/support/temporary_folder.hpp"
+#include "werk/base/text.hpp"
 #include "werk/model/store.hpp"
 
 extern char** environ;
@@ -24,8 +25,11 @@ namespace {
 constexpr std::chrono::seconds kWatchdogTime{60};
 
 bool is_ours(std::string_view entry) {
-  return entry.starts_with("WERK_") || entry.starts_with("LLAMA_") || entry.starts_with("HF_") ||
-         entry.starts_with("FAKE_ENGINE_");
+  for (const std::string_view ours :
+       {"WERK_", "LLAMA_", "HF_", "FAKE_ENGINE_", "SSL_CERT_", "CURL_CA_BUNDLE="}) {
+    if (entry.starts_with(ours)) return true;
+  }
+  return to_lower(entry.substr(0, entry.find('='))).ends_with("_proxy");
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -112,7 +116,7 @@ std::vector<std::string> clean_environment(const std::vector<std::string>& more)
 std::string NodeProcess::program() { return WERK_PROGRAM; }
 
 NodeProcess::NodeProcess(Settings settings) {
-  std::vector<std::string> words = {"serve", "--port", "0", "--log-level", "debug"};
+  std::vector<std::string> words = std::move(settings.command);
   words.insert(words.end(), settings.arguments.begin(), settings.arguments.end());
   std::vector<std::string> environment = clean_environment(settings.environment);
   environment.push_back("WERK_HOME=" + settings.home.string());

@@ -31,8 +31,10 @@ class NodeProcess {
  public:
   struct Settings {
     std::filesystem::path home;
-    std::vector<std::string> arguments = {};    // behind `serve --port 0`
+    std::vector<std::string> arguments = {};    // behind the command
     std::vector<std::string> environment = {};  // on top of ours without WERK_*, LLAMA_* and HF_*
+    // Another one is run to whatever end it comes to; it has no port.
+    std::vector<std::string> command = {"serve", "--port", "0", "--log-level", "debug"};
   };
 
   explicit NodeProcess(Settings settings);

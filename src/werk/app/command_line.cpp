@@ -113,11 +113,7 @@ struct Commands {
     list->callback([this] { line.command = CommandId::engine_list; });
   }
   void add_models(CLI::App& app) {
-    CLI::App* pull = app.add_subcommand("pull", "fetch a known model (smollm2) into the store");
-    pull->fallthrough();
-    pull->add_option("model", line.subject, "its name")->required();
-    add_if_missing(*pull);
-    pull->callback([this] { line.command = CommandId::pull; });
+    add_pull(app);
     add_import(app);
     CLI::App* list = app.add_subcommand("list", "installed models");
     list->fallthrough();
@@ -151,6 +147,28 @@ struct Commands {
                       "this machine; with --link, register them where they lie");
     add_json(*command);
     command->callback([this] { line.command = CommandId::import_model; });
+  }
+  void add_pull(CLI::App& app) {
+    CLI::App* pull = app.add_subcommand(
+        "pull", "fetch a model into the store: smollm2, or one of the Hugging Face hub");
+    pull->fallthrough();
+    pull->add_option("model", line.subject,
+                     "smollm2, hf:ORG/REPO or hf:ORG/REPO:Q4_K_M (of the hub Q4_K_M, else Q8_0, "
+                     "else the only one)")
+        ->required();
+    pull->add_option("--file", line.file, "of the hub: a file's path, or the end of one");
+    pull->add_option("--revision", line.revision, "of the hub: a branch, tag or commit (main)");
+    pull->add_option("--name", line.name, "of the hub: its id (ORG/REPO:QUANTIZATION)");
+    pull->add_option("--alias", line.aliases,
+                     "of the hub: a further name; may be given several times")
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    add_if_missing(*pull);
+    pull->footer(
+        "From the hub: what came stays when a pull ends early, and the same command goes on.\n"
+        "Environment: HF_ENDPOINT, HF_TOKEN, HF_HOME, proxy variables, SSL_CERT_FILE.");
+    pull->callback([this] { line.command = CommandId::pull; });
   }
   void add_launch(CLI::App& app) {
     CLI::App* launch = app.add_subcommand(

@@ -49,10 +49,12 @@ struct CommandLine {
   CommandId command = CommandId::serve;
   std::vector<GivenFlag> flags;
   std::string subject;  // the engine, model, file or client the command is about
-  std::string name;     // import: --name
+  std::string name;     // import, pull: --name
   std::vector<std::string> aliases;
   std::string from;    // engine install: --from
   std::string mmproj;  // import: --mmproj
+  std::string file;      // pull: --file
+  std::string revision;  // pull: --revision
   IfMissing if_missing = IfMissing::no;
   Json json = Json::no;
   Anyway anyway = Anyway::no;  // launch

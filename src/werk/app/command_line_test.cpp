@@ -58,6 +58,18 @@ TEST(CommandLine, HelpAndVersionAreTextsWithStatusZero) {
   EXPECT_NE(version.text.find("werk 0.1.0 (commit "), std::string::npos);
 }
 
+TEST(CommandLine, APullFromTheHubTakesItsWords) {
+  const Parsed parsed = parse({"pull", "hf:o/r", "--alias", "a", "--file", "x.gguf", "--alias", "b",
+                               "--revision", "v1", "--name", "n"});
+  ASSERT_TRUE(parsed.command) << parsed.text;
+  EXPECT_EQ(parsed.command->command, CommandId::pull);
+  EXPECT_EQ(parsed.command->subject, "hf:o/r");
+  EXPECT_EQ(parsed.command->file, "x.gguf");
+  EXPECT_EQ(parsed.command->revision, "v1");
+  EXPECT_EQ(parsed.command->name, "n");
+  EXPECT_EQ(parsed.command->aliases, (std::vector<std::string>{"a", "b"}));
+}
+
 TEST(CommandLine, TheStoreCommandsTakeTheirWords) {
   const Parsed parsed = parse({"import", "--alias", "c", "x.gguf", "--name", "a/b", "--link",
                                "--alias", "d", "--model-home", "/h"});

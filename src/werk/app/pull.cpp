@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <sstream>
+
+#include "werk/app/hub_pull.hpp"
+#include "werk/async/clock.hpp"
 #include "werk/base/text.hpp"
 #include "werk/model/default_model.hpp"
 #include "werk/model/store.hpp"
@@ -18,12 +23,17 @@ Error unknown_name(std::string_view name) {
   std::vector<std::string> known;
   for (const model::PullableModel& one : model::pullable_models()) known.emplace_back(one.name);
   const std::vector<std::string> near = near_names(name, known);
-  return Error{
-      ErrorCode::model_not_found,
-      fmt::format("there is no '{}' to pull; {}: {}. A GGUF file of your own comes in with "
-                  "`werk import FILE --name ID`",
-                  printable(name), near.empty() ? "known" : "did you mean",
-                  fmt::join(near.empty() ? known : near, ", "))};
+  // What looks like a repository most likely is one.
+  const auto repository = parse_hub_name(name);
+  const std::string hub =
+      fmt::format("{} is fetched with `werk pull hf:{}`",
+                  repository ? "that repository of the hub" : "a repository of the hub",
+                  repository ? name : "ORG/REPO");
+  return Error{ErrorCode::model_not_found,
+               fmt::format("there is no '{}' to pull; {}: {}; {}, and a GGUF file of your own "
+                           "comes in with `werk import FILE --name ID`",
+                           printable(name), near.empty() ? "known" : "did you mean",
+                           fmt::join(near.empty() ? known : near, ", "), hub)};
 }
 
 std::string how_to_supply(const model::PullableModel& model) {
@@ -120,6 +130,96 @@ Result<std::string> bring(const Site& site, const model::PullableModel& model,
                      readable_bytes(model::total_bytes(imported->manifest)), model.licence);
 }
 
+// Signals and time as a pull from the hub asks for them.
+class Terminal {
+ public:
+  explicit Terminal(const Say& say)
+      : say_(say),
+        clock_(loop_.executor()),
+        signals_(loop_.executor(), [this](int) { is_stopped_ = true; }) {}
+
+  Surroundings surroundings() {
+    Surroundings around;
+    around.go_on = [this] { return go_on(); };
+    around.wait = [this](std::chrono::milliseconds duration) { return wait(duration); };
+    around.now = std::chrono::steady_clock::now;
+    around.free_bytes = [](const fs::path& folder) -> std::optional<std::uint64_t> {
+      std::error_code error;
+      const fs::space_info space = fs::space(folder, error);
+      return error ? std::nullopt : std::optional<std::uint64_t>(space.available);
+    };
+    around.tell = [this](std::string_view text) { say_(Note::line, text); };
+    return around;
+  }
+
+ private:
+  model::GoOn go_on() {
+    loop_.poll();
+    return is_stopped_ ? model::GoOn::stop : model::GoOn::yes;
+  }
+  model::GoOn wait(std::chrono::milliseconds duration) {
+    bool is_due = false;
+    const auto timer = clock_.call_at(clock_.now() + duration, [&is_due] { is_due = true; });
+    loop_.poll();
+    loop_.run_until([this, &is_due] { return is_due || is_stopped_; });
+    return go_on();
+  }
+
+  const Say& say_;
+  async::Loop loop_;
+  async::SteadyClock clock_;
+  bool is_stopped_ = false;
+  process::SignalWatch signals_;
+};
+
+Result<std::string> pull_from_hub(const CommandLine& line, const fs::path& home, const Say& say) {
+  HubPull pull;
+  pull.home = home;
+  auto name = parse_hub_name(line.subject);
+  if (!name) return pass_on(name);
+  pull.name = std::move(*name);
+  if (!line.file.empty() && !pull.name.quantization.empty()) {
+    return fail(
+        ErrorCode::invalid_request,
+        fmt::format("--file names the file already; leave out ':{}'", pull.name.quantization));
+  }
+  const auto read_file = [](const std::string& path) -> std::optional<std::string> {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return std::nullopt;
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  };
+  auto hub = hub_access(process::own_variable, read_file);
+  if (!hub) return pass_on(hub);
+  pull.hub = std::move(*hub);
+  if (!line.revision.empty()) pull.revision = line.revision;
+  pull.file = line.file;
+  pull.id = line.name;
+  pull.aliases = line.aliases;
+  pull.if_missing = line.if_missing;
+  Terminal terminal(say);
+  const Surroundings around = terminal.surroundings();
+  return pull_from_hub(pull, around, say);
+}
+
+Result<std::string> pull_known(const CommandLine& line, const fs::path& home, const Say& say) {
+  const bool has_hub_words =
+      !line.file.empty() || !line.revision.empty() || !line.name.empty() || !line.aliases.empty();
+  if (has_hub_words) {
+    return fail(ErrorCode::invalid_request,
+                fmt::format("--file, --revision, --name and --alias are for models of the hub "
+                            "(hf:ORG/REPO), not for '{}'",
+                            printable(line.subject)));
+  }
+  Pull pull;
+  pull.home = home;
+  pull.name = line.subject;
+  pull.search_path = process::own_variable("PATH").value_or("");
+  pull.environment = process::own_environment();
+  return pull_model(pull, say);
+}
+
 }  // namespace
 
 Result<std::string> pull_model(const Pull& pull, const Say& say) {
@@ -152,12 +252,9 @@ Result<std::string> pull_model(const Pull& pull, const Say& say) {
 }
 
 int pull_command(const CommandLine& line, const fs::path& home) {
-  Pull pull;
-  pull.home = home;
-  pull.name = line.subject;
-  pull.search_path = process::own_variable("PATH").value_or("");
-  pull.environment = process::own_environment();
-  const auto pulled = pull_model(pull, say_to(stderr));
+  const Say say = say_to(stderr);
+  const auto pulled =
+      is_hub_name(line.subject) ? pull_from_hub(line, home, say) : pull_known(line, home, say);
   if (!pulled) {
     fmt::print(stderr, "werk: {}\n", pulled.error().message);
     return 1;

