@@ -54,10 +54,12 @@ std::vector<std::string> ClaudeCode::environment() const {
   return all;
 }
 
-std::unique_ptr<PipedProcess> ClaudeCode::start(std::vector<std::string> words) {
+std::unique_ptr<PipedProcess> ClaudeCode::start(std::vector<std::string> words, ClientInput input) {
   words.insert(words.begin(), "-p");
-  return std::make_unique<PipedProcess>(
+  auto process = std::make_unique<PipedProcess>(
       PipedProcess::Settings{program(), std::move(words), environment(), folder_.path()});
+  if (input == ClientInput::none) process->close_input();
+  return process;
 }
 
 ClaudeRun ClaudeCode::run(std::vector<std::string> words) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ struct ClaudeRun {
   std::string answer() const;
 };
 
+// Whether its standard input stays open; it waits some seconds for what may come from there.
+enum class ClientInput : std::uint8_t { none, kept };
+
 class ClaudeCode {
  public:
   // The installed program; empty where there is none, and why tests are skipped then.
@@ -42,7 +46,8 @@ class ClaudeCode {
 
   // Runs `claude -p` with these words to its end.
   ClaudeRun run(std::vector<std::string> words);
-  std::unique_ptr<PipedProcess> start(std::vector<std::string> words);
+  std::unique_ptr<PipedProcess> start(std::vector<std::string> words,
+                                      ClientInput input = ClientInput::none);
   static ClaudeRun end_of(PipedProcess& process);
 
   // Where it works: an empty folder.

@@ -114,8 +114,9 @@ TEST_F(ClaudeCodeConversation, EightTurnsWithToolsGrowByteForByteAndEachAnswerAr
 TEST_F(ClaudeCodeConversation, EightTurnsOfOneProcessGrowByteForByteToo) {
   TestNode node({.engine = engine_with()});
   ClaudeCode claude(node.port());
-  const auto process = claude.start(
-      {"--input-format", "stream-json", "--output-format", "stream-json", "--verbose"});
+  const auto process =
+      claude.start({"--input-format", "stream-json", "--output-format", "stream-json", "--verbose"},
+                   ClientInput::kept);
   for (int turn = 1; turn <= 8; ++turn) {
     const json::object message{{"role", "user"}, {"content", "turn " + std::to_string(turn)}};
     process->write(json::serialize(json::object{{"type", "user"}, {"message", message}}) + "\n");
@@ -167,6 +168,30 @@ TEST_F(ClaudeCodeConversation, ALongLoadIsBridgedByPingsAndAnswered) {
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_TRUE(run.out.starts_with("tok0 tok1")) << run.out;
   EXPECT_EQ(generations(node).size(), 1u);
+}
+
+TEST_F(ClaudeCodeConversation, LaunchStartsItOnANodeOfItsOwnWithOneLine) {
+  const TemporaryFolder home;
+  TestModel coder{"coder", {}};
+  coder.options.context_tokens = 32768;
+  coder.options.chat_template = TinyTemplate::with_tools;
+  install_tiny_models(home.path(), {coder});
+  EngineControl engines(engine_with({{"n_ctx_train", 32768}}));
+  std::vector<std::string> environment = engines.environment();
+  const std::filesystem::path client = ClaudeCode::program();
+  for (const std::string& entry :
+       {"WERK_LLAMA_SERVER=" + EngineControl::program(), "WERK_HOME=" + home.path().string(),
+        "HOME=" + home.path().string(), "PATH=" + client.parent_path().string() + ":/usr/bin:/bin"})
+    environment.push_back(entry);
+  PipedProcess launch({NodeProcess::program(),
+                       {"launch", "claude", "--", "-p", "hi"},
+                       std::move(environment),
+                       home.path()});
+  const ClaudeRun run = ClaudeCode::end_of(launch);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("tok0 tok1")) << run.out << run.err;
+  EXPECT_EQ(engines.count("spawned"), 1u);
+  EXPECT_TRUE(engines.none_living_within(std::chrono::seconds(10)));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The official Anthropic SDKs in a conversation with tools, against the real node over a fake
-// engine that calls them. The SDKs are those that tests/e2e/sdk/prepare installed; WERK_TEST_SDKS
-// names their folder, and without it the tests are skipped.
+// The official SDKs against the real node over a fake engine: a conversation with tools, and calls
+// that they give up and send again. The SDKs are those that tests/e2e/sdk/prepare installed;
+// WERK_TEST_SDKS names their folder, and without it the tests are skipped.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -52,15 +52,47 @@ class SdkToolsTest : public ::testing::Test {
     EXPECT_EQ(messages[3].at("content").as_string(), "Error: no clock");
   }
 
+  // The engine has ended the call that was given up before it is sent the next one.
+  void expect_retry(const std::string& command, const std::string& sdk) {
+    json::object engine{{"reply", {{"content", json::array{"later"}}}}};
+    engine["replies"] = json::array{json::object{{"hold", true}}};
+    TestNode node({.engine = std::move(engine), .arguments = {"--parallel", "4"}});
+    const std::string url = " http://127.0.0.1:" + std::to_string(node.port());
+    ASSERT_EQ(std::system((command + " " + sdk + url + " a").c_str()), 0);
+    const EngineEvent given_up = node.generation();
+    const EngineEvent closed = node.engines().expect("closed");
+    const EngineEvent next = node.generation();
+    EXPECT_EQ(closed.request(), given_up.request());
+    EXPECT_LT(closed.number("at_us"), next.number("at_us"));
+    EXPECT_EQ(next.number("open"), 1u);
+  }
+
+  std::string python(const std::string& check) const {
+    return sdks_ + "/bin/python " + WERK_SDK_CHECKS + "/" + check + ".py";
+  }
+  std::string javascript(const std::string& check) const {
+    return sdks_ + "/js/node " + sdks_ + "/js/" + check + ".mjs";
+  }
+
   std::string sdks_;
 };
 
 TEST_F(SdkToolsTest, CallsAndResultsGoThroughThePythonSdk) {
-  expect_conversation(sdks_ + "/bin/python " + WERK_SDK_CHECKS + "/anthropic_tools_check.py");
+  expect_conversation(python("anthropic_tools_check"));
 }
 
 TEST_F(SdkToolsTest, CallsAndResultsGoThroughTheJavaScriptSdk) {
-  expect_conversation(sdks_ + "/js/node " + sdks_ + "/js/anthropic_tools_check.mjs");
+  expect_conversation(javascript("anthropic_tools_check"));
+}
+
+TEST_F(SdkToolsTest, ACallThatAPythonSdkGivesUpHasEndedBeforeTheNextTryIsSent) {
+  expect_retry(python("retry_check"), "anthropic");
+  expect_retry(python("retry_check"), "openai");
+}
+
+TEST_F(SdkToolsTest, ACallThatAJavaScriptSdkGivesUpHasEndedBeforeTheNextTryIsSent) {
+  expect_retry(javascript("retry_check"), "anthropic");
+  expect_retry(javascript("retry_check"), "openai");
 }
 
 }  // namespace
