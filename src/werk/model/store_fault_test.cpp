@@ -39,7 +39,11 @@ class FailsAfter final : public WriteHook {
 
 class StoreFaults : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(test::write_tiny_gguf(folder_ / "tiny.gguf")); }
+  // A model of several files.
+  void SetUp() override {
+    ASSERT_TRUE(test::write_tiny_gguf(folder_ / "tiny.gguf"));
+    std::ofstream(folder_ / "mmproj-tiny.gguf", std::ios::binary) << test::tiny_projector();
+  }
 
   Store store(WriteHook* hook = nullptr) const {
     StoreOptions options;
@@ -85,6 +89,29 @@ class StoreFaults : public testing::Test {
     EXPECT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status));
     return WEXITSTATUS(status) == kDied;
+  }
+
+  void expect_kills_leave_whole_or_none(ImportMode mode) const {
+    bool swept_something = false;
+    for (int steps = 0;; ++steps) {
+      ASSERT_LT(steps, kStepsMax);
+      const bool died = dies_in([&] {
+        FailsAfter hook(steps, 0);
+        (void)store(&hook).import_file(request(mode));
+      });
+      expect_whole_or_absent(steps);
+      swept_something = swept_something || !leftovers().empty();
+      const bool is_there = store().find("a").has_value();
+      EXPECT_TRUE(died || is_there);
+      const auto again = store().import_file(request(mode));
+      EXPECT_EQ(again.has_value(), !is_there) << "step " << steps;
+      EXPECT_TRUE(leftovers().empty()) << "step " << steps;
+      ASSERT_TRUE(store().find("a")->projector_path());
+      ASSERT_TRUE(store().remove("a"));
+      if (!died) break;
+      if (steps % 2 == 0) fs::remove_all(folder_ / "home");
+    }
+    EXPECT_TRUE(swept_something) << "no process died with an import under way";
   }
 
   test::TemporaryFolder folder_;
@@ -141,25 +168,13 @@ TEST_F(StoreFaults, AMoveThatFailsOrDiesAtAnyStepLeavesTheFileOrTheModel) {
 }
 
 TEST_F(StoreFaults, AnImportKilledAtAnyStepLeavesAWholeModelOrNone) {
-  bool swept_something = false;
-  for (int steps = 0;; ++steps) {
-    ASSERT_LT(steps, kStepsMax);
-    const bool died = dies_in([&] {
-      FailsAfter hook(steps, 0);
-      (void)store(&hook).import_file(request(ImportMode::copy));
-    });
-    expect_whole_or_absent(steps);
-    swept_something = swept_something || !leftovers().empty();
-    const bool is_there = store().find("a").has_value();
-    EXPECT_TRUE(died || is_there);
-    const auto again = store().import_file(request(ImportMode::copy));
-    EXPECT_EQ(again.has_value(), !is_there) << "step " << steps;
-    EXPECT_TRUE(leftovers().empty()) << "step " << steps;
-    ASSERT_TRUE(store().remove("a"));
-    if (!died) break;
-    if (steps % 2 == 0) fs::remove_all(folder_ / "home");
-  }
-  EXPECT_TRUE(swept_something) << "no process died with an import under way";
+  expect_kills_leave_whole_or_none(ImportMode::copy);
+}
+
+TEST_F(StoreFaults, ALinkKilledAtAnyStepLeavesAWholeModelOrNoneAndTheFilesAsTheyWere) {
+  expect_kills_leave_whole_or_none(ImportMode::link);
+  EXPECT_EQ(fs::file_size(folder_ / "tiny.gguf"), test::tiny_gguf().size());
+  EXPECT_TRUE(fs::exists(folder_ / "mmproj-tiny.gguf"));
 }
 
 TEST_F(StoreFaults, AFailedRemovalLeavesTheModelOrNothingOfIt) {

@@ -74,11 +74,4 @@ int inspect_command(const CommandLine& line, const std::filesystem::path& home) 
   return 0;
 }
 
-int remove_command(const CommandLine& line, const std::filesystem::path& home) {
-  const Status removed = model::Store(home).remove(line.subject);
-  if (!removed) return failed(removed.error());
-  fmt::print("{} is removed\n", line.subject);
-  return 0;
-}
-
 }  // namespace werk::app

@@ -1,6 +1,5 @@
-// The commands that manage the store: list, inspect, remove. Each returns the process's
-// exit status, prints results on standard output and faults with the way out on standard error.
-// Blocking; main thread, no loop.
+// The commands that show the store: list, inspect. Each returns the process's exit status, prints
+// results on standard output and faults with the way out on standard error. Blocking; main thread.
 #pragma once
 
 #include <filesystem>
@@ -11,6 +10,5 @@ namespace werk::app {
 
 int list_command(const CommandLine& line, const std::filesystem::path& home);
 int inspect_command(const CommandLine& line, const std::filesystem::path& home);
-int remove_command(const CommandLine& line, const std::filesystem::path& home);
 
 }  // namespace werk::app

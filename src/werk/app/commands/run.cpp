@@ -10,6 +10,7 @@
 #include "werk/app/commands/import.hpp"
 #include "werk/app/commands/launch.hpp"
 #include "werk/app/commands/models.hpp"
+#include "werk/app/commands/remove.hpp"
 #include "werk/app/engine_install.hpp"
 #include "werk/app/node.hpp"
 #include "werk/app/pull.hpp"
@@ -60,7 +61,7 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::import_model: return import_command(line, home);
     case CommandId::list: return list_command(line, home);
     case CommandId::inspect: return inspect_command(line, home);
-    case CommandId::remove: return remove_command(line, home);
+    case CommandId::remove: return remove_command(line, settings, home);
     case CommandId::launch: return launch_command(line, settings, home);
     case CommandId::config: return config_command(line, settings);
     case CommandId::config_check: return config_check_command(line);
