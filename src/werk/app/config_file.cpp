@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include "werk/base/json_cursor.hpp"
 #include "werk/base/text.hpp"
@@ -89,6 +90,21 @@ bool blank_duplicate(std::string& text, const toml::parse_error& error) {
   return true;
 }
 
+// A key of very many parts would nest tables deeper than they can be walked. None of a setting has
+// more than four; dots in values are no matter at this number.
+std::optional<Fault> too_deep(std::string_view text) {
+  constexpr std::ptrdiff_t kDotsMax = 1000;
+  std::uint32_t line = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    ++line;
+    if (std::ranges::count(text.substr(0, end), '.') > kDotsMax)
+      return Fault{line, fmt::format("this line has more than {} dots", kDotsMax)};
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return std::nullopt;
+}
+
 Fault fault_of(std::string_view text, const toml::parse_error& error) {
   const std::uint32_t line = error.source().begin.line;
   const auto [begin, end] = line_at(text, line);
@@ -142,6 +158,10 @@ std::string ConfigFile::at(std::uint32_t line) const {
 ConfigFile parse_config(std::string text, std::string path) {
   ConfigFile file;
   file.path = std::move(path);
+  if (auto fault = too_deep(text)) {
+    file.faults.push_back(std::move(*fault));
+    return file;
+  }
   for (;;) {
     const toml::parse_result parsed = toml::parse(text);
     if (parsed) {

@@ -94,6 +94,8 @@ class Resolver {
       if (Status set = set_all(option, *file); !set) return set;
     }
     if (!chosen) chosen = std::move(file);
+    if (chosen && option.key == "llama_server" && chosen->source.by == GivenBy::file)
+      settings_.executables.any_mode_name = chosen->name;
     if (chosen) settings_.sources.insert_or_assign(key_of(option), chosen->source);
     return {};
   }

@@ -121,6 +121,17 @@ TEST(SettingsFile, TextThatIsNoTomlIsNamedByItsLine) {
   EXPECT_EQ(faults_in(std::string("port = 1\n\0\xff\n", 12)).size(), 1u);
 }
 
+TEST(SettingsFile, TablesThatNestWithoutEndAreRefused) {
+  std::string deep = "a";
+  for (int i = 0; i < 100'000; ++i) deep += ".a";
+  EXPECT_EQ(faults_in("\n" + deep + " = 1\n"), Faults{"2: this line has more than 1000 dots"});
+  EXPECT_EQ(faults_in("[" + deep + "]\n").size(), 1u);
+  EXPECT_EQ(faults_in("a = " + std::string(100'000, '[') + "\n").size(), 1u);
+  EXPECT_EQ(faults_in("a = { b = " + std::string(100'000, '{') + "\n").size(), 1u);
+  // Lists that toml++ still reads are walked without harm.
+  EXPECT_EQ(faults_in("port = " + std::string(200, '[') + std::string(200, ']')).size(), 1u);
+}
+
 TEST(SettingsFile, RelativePathsStartAtTheFile) {
   EXPECT_EQ(read("llama_server = \"bin/llama-server\"").executables.any_mode,
             "/etc/w/bin/llama-server");

@@ -38,7 +38,7 @@ TEST(LaunchParts, EachNamesWhatDecidedIt) {
   EXPECT_EQ(source_in(parts, "-m"), "the model");
   EXPECT_EQ(source_in(parts, "-np"), "parallel (werk.toml:4)");
   EXPECT_EQ(source_in(parts, "-no-kvu"), "Werk");
-  EXPECT_EQ(source_in(parts, "-c"), "the model's training context (at most 32768) for each slot");
+  EXPECT_EQ(source_in(parts, "-c"), "as trained, at most 32768, each slot");
   EXPECT_EQ(source_in(parts, "-b"), "batch_size (--batch-size)");
   EXPECT_EQ(source_in(parts, "-t"), "threads (werk.toml:1)");
   EXPECT_EQ(parts.back().words, (Words{"--x", "1", "--y"}));
@@ -92,7 +92,9 @@ TEST(Explain, TellsTheSumAndWhetherItFits) {
 }
 
 TEST(Explain, StaysInEightyColumns) {
-  std::istringstream lines(explain_text(sample()));
+  Explanation it = sample();
+  it.parts[0].words[1] = "~/" + std::string(60, 'p');
+  std::istringstream lines(explain_text(it));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
@@ -107,7 +109,7 @@ TEST(Explain, IsJsonForPrograms) {
 
 TEST(Config, ShowsEverySettingInEightyColumnsWithItsSource) {
   const std::string table = config_table(
-      settings_of("port = 1\nllama_args = \"" + std::string(60, 'a') + " " + std::string(60, 'b') +
+      settings_of("port = 1\nllama_args = \"" + std::string(40, 'a') + " " + std::string(45, 'b') +
                   "\"\n[models.m]\npin = true\n[models.m.defaults]\ntemperature = 0.5\n"));
   std::istringstream lines(table);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
@@ -135,10 +137,13 @@ TEST(Config, InJsonValuesHaveTheirTypes) {
   EXPECT_FALSE(model.contains("threads")) << "the node's";
 }
 
-TEST(Rows, ALongValueGoesOnBelowItself) {
+TEST(Rows, ALongValueGoesOnBelowItselfAndNoWordIsBroken) {
   std::string out;
-  append_row(out, {0, 3, 5}, "key", "one\n" + std::string(80, 'x'), "note");
-  EXPECT_EQ(out, "key  one\n     " + std::string(75, 'x') + "\n     xxxxx  note\n");
+  append_row(out, {0, 3, 5}, "key", "one\n" + std::string(70, 'x') + " yyyyyyy", "note");
+  EXPECT_EQ(out, "key  one\n     " + std::string(70, 'x') + "\n     yyyyyyy  note\n");
+  out.clear();
+  append_row(out, {0, 3, 5}, "key", std::string(90, 'x'), "note");
+  EXPECT_EQ(out, "key  " + std::string(90, 'x') + "\n            note\n");
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ constexpr std::array<Decider, 20> kDeciders{{
     {"-mm", "mmproj", "the model's projector"},
     {"--alias", "", "the runtime key"},
     {"-np", "parallel", ""},
-    {"-c", "ctx_size", "the model's training context (at most 32768) for each slot"},
-    {"-b", "batch_size", "short on a processor, so that a prompt can be stopped"},
+    {"-c", "ctx_size", "as trained, at most 32768, each slot"},
+    {"-b", "batch_size", "Werk: a prompt can be stopped in between"},
     {"-ub", "ubatch_size", ""},
     {"-t", "threads", ""},
     {"-tb", "threads_batch", ""},
@@ -44,7 +44,7 @@ constexpr std::array<Decider, 20> kDeciders{{
     {"-kvo", "kv_offload", ""},
     {"-nkvo", "kv_offload", ""},
     {"--chat-template-file", "chat_template_file", ""},
-    {"--cache-ram", "", "a sixteenth of the memory, at most 8192 MiB"},
+    {"--cache-ram", "", "a sixteenth of the memory, at most 8 GiB"},
     {"--device", "backend", ""},
 }};
 

@@ -60,7 +60,7 @@ Result<model::InstalledModel> pick_model(const Settings& settings,
   }
   // Of several the first that the client can work with; without one the first, to say why not.
   const auto fit = [&](const model::InstalledModel& model) {
-    return check_fitness(model, settings.llama).has_value();
+    return check_fitness(model, settings_of_model(settings, model.manifest.id).llama).has_value();
   };
   const auto found = std::ranges::find_if(listing->models, fit);
   if (listing->models.size() == 1 || found == listing->models.end()) return listing->models.front();
@@ -102,7 +102,8 @@ std::vector<std::string> node_words(const CommandLine& line, const std::string& 
 
 Status check_fitness(const model::InstalledModel& model, const llama::LlamaServerOptions& options) {
   const model::Manifest& manifest = model.manifest;
-  if (!manifest.chat_template.tools) {
+  // Of a template of the user's own the engine will tell.
+  if (!manifest.chat_template.tools && !options.chat_template) {
     return fail(ErrorCode::unsupported,
                 fmt::format("{0} can't be used by claude: its chat template has no place for "
                             "tools, and claude sends them with each prompt. Choose another model "
@@ -155,7 +156,7 @@ int launch_command(const CommandLine& line, const Settings& settings,
   }
   const Result<model::InstalledModel> model = pick_model(settings, home);
   if (!model) return failed(model.error());
-  const Status fit = check_fitness(*model, settings.llama);
+  const Status fit = check_fitness(*model, settings_of_model(settings, model->manifest.id).llama);
   if (!fit && line.anyway == Anyway::no) return failed(fit.error());
   if (!fit) fmt::print(stderr, "werk: {}\n", fit.error().message);
   const Result<std::string> program = find_claude();

@@ -10,12 +10,14 @@ namespace {
 constexpr std::size_t kColumns = 80;
 constexpr std::string_view kGap = "  ";
 
-// How much of the text stands on one line: up to a line feed, else to the last blank that fits.
+// How much of the text stands on one line: up to a line feed, else to the last blank that fits. A
+// word is never broken, so that paths can be copied.
 std::size_t line_end(std::string_view text, std::size_t room) {
-  const std::size_t feed = text.find('\n');
-  if (std::min(feed, text.size()) <= room) return std::min(feed, text.size());
+  const std::size_t feed = std::min(text.find('\n'), text.size());
+  if (feed <= room) return feed;
   const std::size_t blank = text.rfind(' ', room);
-  return blank == std::string_view::npos || blank == 0 ? room : blank;
+  if (blank != std::string_view::npos && blank > 0) return blank;
+  return std::min(feed, text.find(' ', 1));
 }
 
 }  // namespace

@@ -112,8 +112,8 @@ Error start_failure(std::string_view exit_text, std::string_view output,
     return failure(
         ErrorCode::start_failed,
         fmt::format(
-            "{}: it does not take its arguments (WERK_LLAMA_ARGS is passed to it as it is). "
-            "It said: {}",
+            "{}: it does not take its arguments (WERK_LLAMA_ARGS, or args of the settings file, is "
+            "passed to it as it is). It said: {}",
             head, said));
   }
   if (holds_any(output, kModelFile)) {
