@@ -8,6 +8,7 @@
 #include <boost/json/serialize.hpp>
 #include <cstdio>
 #include <set>
+#include <utility>
 
 #include "werk/app/commands/import.hpp"
 #include "werk/base/text.hpp"
@@ -128,7 +129,7 @@ json::object as_json(const Offer& offer) {
 }
 
 std::string status_of(const Offer& offer) {
-  if (!offer.model.plan) return printable(offer.model.unusable);
+  if (!offer.model.plan) return "unusable";
   if (offer.installed) {
     return offer.id == offer.model.name ? "installed" : "installed as " + offer.id;
   }
@@ -157,6 +158,12 @@ void list(const std::vector<Offer>& offers, Json as) {
     return;
   }
   print_table(offers);
+  const char* before = "\n";
+  for (const Offer& offer : offers) {
+    if (offer.model.plan) continue;
+    fmt::print("{}{} of {}: {}\n", std::exchange(before, ""), offer.model.name, offer.model.tool,
+               printable(offer.model.unusable));
+  }
   const bool any = std::any_of(offers.begin(), offers.end(), [](const Offer& offer) {
     return offer.model.plan && !offer.installed;
   });

@@ -60,7 +60,8 @@ int list_command(const CommandLine& line, const std::filesystem::path& home) {
   }
   if (listing->models.empty()) {
     fmt::print(
-        "no model is installed; `werk pull smollm2` or `werk import FILE --name ID` brings one\n");
+        "no model is installed; `werk pull smollm2` or `werk import FILE` brings one, and "
+        "`werk import --scan` shows what other tools have\n");
     return 0;
   }
   print_table(*listing);
