@@ -128,6 +128,13 @@ class Downloader::Transfer {
       : of_(of), order_(order), file_(*order.file), part_(std::move(part)) {}
 
   Result<std::string> run() {
+    Result<std::string> digest = fetch();
+    if (!digest && part_.size_bytes() == 0) part_.remove();
+    return digest;
+  }
+
+ private:
+  Result<std::string> fetch() {
     if (file_.sha256.empty() && part_.size_bytes() > 0) {
       // Nothing would tell whether two parts belong together.
       if (Status cleared = clear(); !cleared) return pass_on(cleared);
@@ -141,7 +148,6 @@ class Downloader::Transfer {
     return finish();
   }
 
- private:
   // One try. Succeeds when another one, or the end, is due.
   Status once(Tries& tries) {
     const std::uint64_t before_bytes = part_.size_bytes();

@@ -247,6 +247,7 @@ class HubRun {
   Error with_what_is_kept(Error error) const {
     const std::uint64_t kept = folder_.empty() ? 0 : bytes_there();
     if (kept == 0) return error;
+    if (error.message.ends_with('.')) error.message.pop_back();
     if (kept >= total_bytes_ && error.code != ErrorCode::cancelled) {
       error.message += fmt::format(" (the files are whole, in {})", folder_.string());
       return error;

@@ -256,7 +256,7 @@ int pull_command(const CommandLine& line, const fs::path& home) {
   const auto pulled =
       is_hub_name(line.subject) ? pull_from_hub(line, home, say) : pull_known(line, home, say);
   if (!pulled) {
-    fmt::print(stderr, "werk: {}\n", pulled.error().message);
+    say(Note::line, fmt::format("werk: {}", pulled.error().message));
     return 1;
   }
   fmt::print("{}\n", *pulled);
