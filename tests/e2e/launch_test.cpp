@@ -146,6 +146,10 @@ TEST_F(LaunchTest, AContextSmallerThanTheFirstPromptIsRefusedWithBothNumbersAndT
   const CommandRun arguments = launch({"--model", "wide"}, {"WERK_LLAMA_ARGS=-c 8192"});
   EXPECT_EQ(arguments.status, 1);
   expect_has(arguments.err, "gets a context of 8192");
+  std::ofstream(home_ / "werk.toml") << "[models.wide]\nctx_size = 2048\n";
+  const CommandRun own = launch({"--model", "wide"});
+  EXPECT_EQ(own.status, 1);
+  expect_has(own.err, "gets a context of 2048");
   EXPECT_EQ(control_.count("spawned"), 0u);
 }
 

@@ -73,6 +73,19 @@ TEST_F(SettingsFile, OneModelsMissingEngineIsToldToItsCallersAndHurtsNoOther) {
   node.process().wait_for_line("the model \"later\" is not installed");
 }
 
+TEST_F(SettingsFile, TheDefaultModelsMissingEngineKeepsTheNodeFromStarting) {
+  install_tiny_models(folder_.path(), {{"a"}});
+  const EngineControl engines;
+  std::vector<std::string> environment = engines.environment();
+  environment.push_back("WERK_HOME=" + folder_.path().string());
+  environment.push_back("WERK_LLAMA_SERVER=" + engines.program());
+  write("werk.toml", "port = 0\nmodel = \"a\"\n[models.a]\nengine = \"/no/such/llama-server\"\n");
+  const CommandRun run = run_werk({"serve"}, environment);
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find("models.\"a\".engine names '/no/such/llama-server'"), std::string::npos)
+      << run.err;
+}
+
 TEST_F(SettingsFile, APinnedModelIsLoadedAtStart) {
   TestNode node({.models = {{"a"}, {"b"}}, .arguments = config("[models.b]\npin = true\n")});
   node.await_state("b", "ready");

@@ -300,7 +300,7 @@ class Reader {
 
   void unknown(const ConfigEntry& entry, const std::string& name,
                const std::vector<std::string>& known) {
-    std::string message = fmt::format("{} is no setting", name);
+    std::string message = fmt::format("{} is no setting", name.empty() ? "\"\"" : name);
     const auto near = near_names(entry.key, known, 1);
     if (!near.empty()) message += fmt::format("; did you mean {}?", near.front());
     fault(entry.line, std::move(message));
