@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "werk/app/engine_environment.hpp"
 #include "werk/base/assert.hpp"
 #include "werk/base/log.hpp"
 #include "werk/engine/llama_server/llama_server.hpp"
@@ -14,16 +15,9 @@
 namespace werk::app {
 
 namespace llama = engine::llama_server;
+namespace worker = engine::worker;
 
 namespace {
-
-std::uint64_t machine_memory_bytes() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES);
-  const long page = ::sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && page > 0
-             ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page)
-             : 0;
-}
 
 llama::FinderSettings finder_settings(const Settings& settings, const std::filesystem::path& home) {
   llama::FinderSettings finder;
@@ -49,6 +43,14 @@ async::awaitable<Result<llama::Mode>> mode_for(llama::Finder& finder, std::strin
 
 }  // namespace
 
+std::uint64_t machine_memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page = ::sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && page > 0
+             ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page)
+             : 0;
+}
+
 Engines::Engines(EngineParts parts, const Settings& settings, std::filesystem::path home)
     : parts_(parts),
       settings_(settings),
@@ -56,9 +58,21 @@ Engines::Engines(EngineParts parts, const Settings& settings, std::filesystem::p
       finder_(parts.children, parts.clock, parts.offload, finder_settings(settings, home_)) {}
 
 async::awaitable<Status> Engines::prepare(std::stop_token stop) {
-  Result<llama::Mode> mode = co_await mode_for(finder_, settings_.backend, stop);
-  if (!mode) co_return pass_on(mode);
-  add_llama("", {*mode, settings_.llama, machine_memory_bytes()}, finder_);
+  if (const auto* kind = worker::worker_kind(settings_.backend)) {
+    worker::WorkerEngine& engine = add_worker("", *kind, settings_.llama);
+    const Result<worker::Interpreter> found = co_await engine.look(stop);
+    if (!found) co_return fail(found.error());
+  } else {
+    Result<llama::Mode> mode = co_await mode_for(finder_, settings_.backend, stop);
+    const bool is_auto = settings_.backend == "auto";
+    if (mode) add_llama("", {*mode, settings_.llama, machine_memory_bytes()}, finder_);
+    if (is_auto) add_workers("", settings_.llama);
+    if (!mode && !is_auto) co_return pass_on(mode);
+    if (!mode) {
+      Status others = co_await prepare_workers_alone(std::move(mode.error()), stop);
+      if (!others) co_return others;
+    }
+  }
   for (const ModelSettings& model : settings_.models) {
     const bool own = model.llama != settings_.llama || model.backend != settings_.backend;
     if (own) co_await prepare_own(model, stop);
@@ -66,7 +80,24 @@ async::awaitable<Status> Engines::prepare(std::stop_token stop) {
   co_return Status();
 }
 
+// Without a llama-server the node serves what workers can, if there is one.
+async::awaitable<Status> Engines::prepare_workers_alone(Error no_llama, std::stop_token stop) {
+  bool any = false;
+  for (const Made& made : engines_) {
+    const Result<worker::Interpreter> found = co_await made.worker->look(stop);
+    if (found) any = true;
+  }
+  if (!any) co_return fail(std::move(no_llama));
+  log::warn("GGUF models can't be served: {}", no_llama.message);
+  co_return Status();
+}
+
 async::awaitable<void> Engines::prepare_own(const ModelSettings& model, std::stop_token stop) {
+  if (const auto* kind = worker::worker_kind(model.backend)) {
+    add_worker(model.id, *kind, model.llama);
+    co_return;
+  }
+  if (model.backend == "auto") add_workers(model.id, model.llama);
   llama::Finder* finder = &finder_;
   if (model.llama.executable) {
     llama::FinderSettings settings = finder_settings(settings_, home_);
@@ -99,7 +130,49 @@ void Engines::add_llama(std::string model, llama::LaunchSettings launch, llama::
   const llama::Services services{parts_.executor, parts_.clock,   parts_.offload,
                                  parts_.children, parts_.sockets, finder};
   auto made = std::make_unique<llama::LlamaServerEngine>(services, std::move(engine));
-  engines_.push_back({std::move(model), std::move(launch), finder, std::move(made)});
+  engines_.push_back({std::move(model), std::move(launch), &finder, nullptr, std::move(made)});
+}
+
+worker::WorkerEngine& Engines::add_worker(std::string model, const worker::WorkerKind& kind,
+                                          const llama::LlamaServerOptions& options) {
+  const bool is_onnx = &kind == &worker::kOnnxGenai;
+  worker::WorkerSettings settings;
+  settings.programs = worker_programs();
+  settings.interpreter.home = home_;
+  settings.interpreter.environment = process::own_environment();
+  const auto name = [&](std::string_view variable, const std::optional<std::string>& program) {
+    if (!program || settings.interpreter.named) return;
+    settings.interpreter.named = program;
+    settings.interpreter.named_by = variable;
+  };
+  if (is_onnx) {
+    name(kind.variables[0], settings_.onnx_genai_python);
+    name(kind.variables[1], settings_.onnx_runtime_python);
+  } else {
+    name(kind.variables[0], settings_.transformers_python);
+    settings.device = settings_.device.value_or("");
+    settings.dtype = settings_.dtype.value_or("");
+  }
+  settings.threads = options.threads;
+  settings.context_tokens = options.ctx_size.value_or(0);
+  settings.cancel_limit = settings_.worker_cancel_limit;
+  const std::size_t kept = is_onnx ? settings_.onnx_genai_models : settings_.transformers_models;
+  settings.keep = kept == 0 ? worker::Keep::worker : worker::Keep::nothing;
+  const worker::WorkerServices services{parts_.executor, parts_.clock, parts_.offload,
+                                        parts_.children};
+  auto made = std::make_unique<worker::WorkerEngine>(kind, services, std::move(settings));
+  worker::WorkerEngine& engine = *made;
+  engines_.push_back({std::move(model), std::nullopt, nullptr, &engine, std::move(made)});
+  return engine;
+}
+
+void Engines::add_workers(const std::string& model, const llama::LlamaServerOptions& options) {
+  for (const worker::WorkerKind* kind : {&worker::kOnnxGenai, &worker::kTransformers})
+    add_worker(model, *kind, options);
+}
+
+async::awaitable<void> Engines::shut_down() {
+  for (const Made& made : engines_) co_await made.engine->shut_down();
 }
 
 std::vector<engine::Engine*> Engines::in_order() const {
@@ -122,9 +195,16 @@ std::map<std::string, routing::Binding> Engines::of_models() const {
 async::awaitable<Result<Engines::LaunchLine>> Engines::launch_line(const routing::Route& route,
                                                                    std::stop_token stop) {
   const Made& one = made(*route.engine);
-  Result<llama::Executable> executable = co_await one.finder.find(one.launch.mode, stop);
+  if (one.worker != nullptr) {
+    Result<worker::Interpreter> found = co_await one.worker->look(stop);
+    if (!found) co_return pass_on(found);
+    const std::vector<std::string>& script = route.plan.arguments;
+    co_return LaunchLine{
+        found->path, found->package_version, {(worker_programs() / script.front()).string()}};
+  }
+  Result<llama::Executable> executable = co_await one.finder->find(one.launch->mode, stop);
   if (!executable) co_return pass_on(executable);
-  Result<std::vector<std::string>> words = llama::words_for(route.plan, one.launch, *executable);
+  Result<std::vector<std::string>> words = llama::words_for(route.plan, *one.launch, *executable);
   if (!words) co_return pass_on(words);
   co_return LaunchLine{executable->path, executable->version.text(), std::move(*words)};
 }
@@ -134,11 +214,12 @@ async::awaitable<std::vector<routing::Rejected>> Engines::others(const engine::E
   const Made& one = made(engine);
   const std::string backend = settings_of_model(settings_, one.model).backend;
   std::vector<routing::Rejected> others;
+  if (one.worker != nullptr) co_return others;  // the route itself names those before it
   for (const llama::Mode mode : llama::kModes) {
-    if (mode == one.launch.mode) continue;
+    if (mode == one.launch->mode) continue;
     std::string reason = fmt::format("not asked for: backend is {}", backend);
     if (backend == "auto") {
-      const Result<llama::Executable> found = co_await one.finder.find(mode, stop);
+      const Result<llama::Executable> found = co_await one.finder->find(mode, stop);
       reason = found ? fmt::format("{} comes first", engine.info().name) : found.error().message;
     }
     others.push_back({llama::engine_name(mode), std::move(reason)});
@@ -146,8 +227,9 @@ async::awaitable<std::vector<routing::Rejected>> Engines::others(const engine::E
   co_return others;
 }
 
-const llama::LaunchSettings& Engines::launch_of(const engine::Engine& engine) const {
-  return made(engine).launch;
+const llama::LaunchSettings* Engines::launch_of(const engine::Engine& engine) const {
+  const Made& one = made(engine);
+  return one.launch ? &*one.launch : nullptr;
 }
 
 const Engines::Made& Engines::made(const engine::Engine& engine) const {

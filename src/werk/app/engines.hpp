@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "werk/engine/engine.hpp"
 #include "werk/engine/llama_server/finder.hpp"
 #include "werk/engine/llama_server/launch.hpp"
+#include "werk/engine/worker/worker_engine.hpp"
 #include "werk/process/socket_folder.hpp"
 #include "werk/routing/router.hpp"
 
@@ -26,6 +28,9 @@ struct EngineParts {
   process::Children& children;
   process::SocketFolder& sockets;
 };
+
+// 0: unknown.
+std::uint64_t machine_memory_bytes();
 
 class Engines {
  public:
@@ -50,19 +55,30 @@ class Engines {
   // The engines that this one was chosen before, and why: for people, not for routing.
   async::awaitable<std::vector<routing::Rejected>> others(const engine::Engine& engine,
                                                           std::stop_token stop);
-  const engine::llama_server::LaunchSettings& launch_of(const engine::Engine& engine) const;
+  // Null where it is no llama-server.
+  const engine::llama_server::LaunchSettings* launch_of(const engine::Engine& engine) const;
+  // Ends what they keep beyond their runtimes; after the last of those is gone.
+  async::awaitable<void> shut_down();
 
  private:
+  // A llama-server, or a worker.
   struct Made {
     std::string model;  // whose it is; empty: the node's
-    engine::llama_server::LaunchSettings launch;
-    engine::llama_server::Finder& finder;
+    std::optional<engine::llama_server::LaunchSettings> launch;
+    engine::llama_server::Finder* finder = nullptr;
+    engine::worker::WorkerEngine* worker = nullptr;
     std::unique_ptr<engine::Engine> engine;
   };
 
+  async::awaitable<Status> prepare_workers_alone(Error no_llama, std::stop_token stop);
   async::awaitable<void> prepare_own(const ModelSettings& model, std::stop_token stop);
   void add_llama(std::string model, engine::llama_server::LaunchSettings launch,
                  engine::llama_server::Finder& finder);
+  engine::worker::WorkerEngine& add_worker(std::string model,
+                                           const engine::worker::WorkerKind& kind,
+                                           const engine::llama_server::LlamaServerOptions& options);
+  void add_workers(const std::string& model,
+                   const engine::llama_server::LlamaServerOptions& options);
   const Made& made(const engine::Engine& engine) const;
 
   EngineParts parts_;

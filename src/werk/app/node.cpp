@@ -116,6 +116,7 @@ class Node {
     }
     cache_.begin_shutdown();
     co_await cache_.stopped();
+    co_await engines_.shut_down();
     children_.begin_shutdown();
     const process::Grace grace{kStopGrace};
     co_await children_.stop_all(grace);

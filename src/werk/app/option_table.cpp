@@ -106,7 +106,8 @@ std::string show_arguments(const Llama& options) { return shell_line(options.ext
 
 Status read_backend(const std::string& value, std::string& into) {
   static const std::vector<std::string> kBackends = {"auto",       "llama-cpu",    "llama-cuda",
-                                                     "llama-rocm", "llama-vulkan", "llama-metal"};
+                                                     "llama-rocm", "llama-vulkan", "llama-metal",
+                                                     "onnx-genai", "transformers"};
   Status known = read_choice(value, kBackends);
   if (known) into = value;
   return known;
@@ -319,7 +320,8 @@ const Option kOptions[] = {
      number<&Settings::port, 0, 65535>},
     {"--model", "", "ID", "the default model, prepared at start; others are served too", kValue,
      text<&Settings::model>},
-    {"--backend", "", "NAME", "auto, llama-cpu, -cuda, -rocm, -vulkan or -metal (auto)", kValue,
+    {"--backend", "", "NAME",
+     "auto, llama-cpu, -cuda, -rocm, -vulkan, -metal, onnx-genai, transformers (auto)", kValue,
      kBackend},
     {"--parallel", "WERK_LLAMA_PARALLEL", "N", "slots: calls at once on one model (1)", kValue,
      llama_number<&Llama::parallel, 1, 256>},
@@ -393,14 +395,29 @@ const Option kOptions[] = {
      kValue, kIdleTimeout},
     {"--log-level", "", "LEVEL", "trace, debug, info, warn, error or off (info)", kValue,
      kLogLevel},
+    {"", "WERK_ONNX_GENAI_PYTHON", "PROGRAM", "the python of the ONNX GenAI worker", kVariable,
+     text<&Settings::onnx_genai_python>, "onnx_genai_python"},
+    {"", "WERK_ONNX_RUNTIME_PYTHON", "PROGRAM", "the same; the one before wins", kVariable,
+     text<&Settings::onnx_runtime_python>, "onnx_runtime_python"},
     {"", "WERK_ONNX_GENAI_MODEL_CACHE_SIZE", "N",
-     "models that the ONNX engine keeps, 0 to 8 (1); that engine is still to come", kVariable,
+     "models that ONNX GenAI keeps, 0 to 8 (1); 0: none after its call", kVariable,
      cache_size<&Settings::onnx_genai_models, 0>, "onnx_genai_model_cache_size"},
-    {"", "WERK_TRANSFORMERS_MODEL_CACHE_SIZE", "N",
-     "the same for Transformers, 0 to 8 (1); still to come", kVariable,
-     cache_size<&Settings::transformers_models, 0>, "transformers_model_cache_size"},
-    {"", "WERK_BURN_MODEL_CACHE_SIZE", "N", "the same for Burn, 1 to 8 (1); still to come",
-     kVariable, cache_size<&Settings::burn_models, 1>, "burn_model_cache_size"},
+    {"", "WERK_TRANSFORMERS_PYTHON", "PROGRAM", "the python of the Transformers worker", kVariable,
+     text<&Settings::transformers_python>, "transformers_python"},
+    {"", "WERK_TRANSFORMERS_MODEL_CACHE_SIZE", "N", "models that Transformers keeps, 0 to 8 (1)",
+     kVariable, cache_size<&Settings::transformers_models, 0>, "transformers_model_cache_size"},
+    {"--device", "WERK_TRANSFORMERS_DEVICE", "DEVICE",
+     "where Transformers computes: cpu, cuda, cuda:1, mps (its own choice)", kValue,
+     text<&Settings::device>},
+    {"--dtype", "WERK_TRANSFORMERS_DTYPE", "DTYPE",
+     "what Transformers computes with: float32, bfloat16, ... (its own choice)", kValue,
+     text<&Settings::dtype>},
+    {"--worker-cancel-limit", "", "DURATION",
+     "a worker that doesn't confirm a cancel for so long is ended (5s)", kValue,
+     time<&Settings::worker_cancel_limit>},
+    {"", "WERK_BURN_MODEL_CACHE_SIZE", "N",
+     "models that Burn keeps, 1 to 8 (1); that engine is still to come", kVariable,
+     cache_size<&Settings::burn_models, 1>, "burn_model_cache_size"},
 };
 
 }  // namespace

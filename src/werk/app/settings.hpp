@@ -83,6 +83,13 @@ struct Settings {
   std::chrono::milliseconds drain_timeout{30'000};
   std::chrono::milliseconds idle_timeout{0};  // zero: never
   log::Level log_level = log::Level::info;
+  // The interpreters of the engines that run in workers, and what they compute with.
+  std::optional<std::string> onnx_genai_python;
+  std::optional<std::string> onnx_runtime_python;  // the older name of the same
+  std::optional<std::string> transformers_python;
+  std::optional<std::string> device;
+  std::optional<std::string> dtype;
+  std::chrono::milliseconds worker_cancel_limit{5000};
   // How many models each of the engines that run inside a worker keeps.
   std::size_t onnx_genai_models = 1;
   std::size_t transformers_models = 1;

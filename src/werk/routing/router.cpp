@@ -64,6 +64,7 @@ Result<Route> Router::route(const Catalogue& catalogue, std::string_view name) c
   const Binding& binding = bound == bindings_.end() ? node_ : bound->second;
   std::vector<Rejected> rejected = binding.missing;
   std::optional<Error> last;
+  std::size_t tried = 0;  // engines that read its format
   for (engine::Engine* engine : binding.engines) {
     const engine::EngineInfo& info = engine->info();
     if (std::ranges::find(info.formats, model->manifest.format) == info.formats.end()) {
@@ -74,8 +75,9 @@ Result<Route> Router::route(const Catalogue& catalogue, std::string_view name) c
     if (plan) return Route{engine, std::move(*plan), std::move(rejected)};
     rejected.push_back({info.name, plan.error().message});
     last = std::move(plan.error());
+    ++tried;
   }
-  if (last && rejected.size() == 1) return fail(std::move(*last));
+  if (last && tried == 1 && binding.missing.empty()) return fail(std::move(*last));
   std::string message = fmt::format("no engine can serve \"{}\"", model->manifest.id);
   for (const Rejected& one : rejected) message += fmt::format("; {}: {}", one.engine, one.reason);
   return fail(ErrorCode::model_unusable, std::move(message));

@@ -47,6 +47,17 @@ std::string found_by(const model::InstalledModel& model, const Settings& setting
   return fmt::format("by the alias {}", rule->pattern);
 }
 
+// A worker keeps no prompts.
+llama::MemoryEstimate worker_memory(const engine::StartPlan& plan) {
+  llama::MemoryEstimate memory;
+  memory.weights_bytes = model::total_bytes(plan.manifest);
+  const std::uint64_t token = model::kv_bytes_per_token(plan.manifest.shape);
+  memory.kv_tokens = plan.context_tokens_per_slot;
+  if (token > 0 && memory.kv_tokens > 0) memory.kv_bytes = token * memory.kv_tokens;
+  memory.prompt_cache_bytes_max = 0;
+  return memory;
+}
+
 // The parts that looking at engines takes; destroyed in reverse.
 class Explainer {
  public:
@@ -96,7 +107,7 @@ class Explainer {
 
   Explanation explanation(const routing::Route& route, const Engines::LaunchLine& line) const {
     const model::Manifest& manifest = route.plan.manifest;
-    const llama::LaunchSettings& launch = engines_.launch_of(*route.engine);
+    const llama::LaunchSettings* launch = engines_.launch_of(*route.engine);
     const engine::Masker masker = masker_for(home_);
     Explanation it;
     it.asked = asked_;
@@ -109,13 +120,19 @@ class Explainer {
     it.slots = route.plan.slots;
     it.context_tokens_per_slot = route.plan.context_tokens_per_slot;
     it.program = masker.apply(line.program);
-    it.parts = launch_parts(line.words, settings_, settings_of_model(settings_, manifest.id));
+    if (launch == nullptr) {
+      it.parts = {{line.words, "the worker's program"}};
+    } else {
+      it.parts = launch_parts(line.words, settings_, settings_of_model(settings_, manifest.id));
+    }
     for (LaunchPart& part : it.parts) {
       for (std::string& word : part.words) word = masker.apply(word);
       part.source = masker.apply(part.source);
     }
-    it.memory = llama::memory_of(route.plan, launch.options);
-    it.machine_bytes = launch.memory_bytes;
+    it.memory = launch == nullptr ? worker_memory(route.plan)
+                                  : llama::memory_of(route.plan, launch->options);
+    if (launch == nullptr) it.note = "one call at a time; parallel has no effect on this engine";
+    it.machine_bytes = machine_memory_bytes();
     it.available_bytes = llama::memory_available_bytes();
     return it;
   }

@@ -34,6 +34,7 @@ struct Explanation {
   std::string program;
   std::vector<LaunchPart> parts;
   engine::llama_server::MemoryEstimate memory;
+  std::string note;                   // what a person may not expect; may be empty
   std::uint64_t machine_bytes = 0;    // 0: unknown
   std::uint64_t available_bytes = 0;  // now; 0: unknown
 };

@@ -101,11 +101,12 @@ void append_memory(std::string& out, const Explanation& it) {
   append_row(out, widths, "keys, values", bytes_or(memory.kv_bytes),
              memory.kv_bytes ? fmt::format("{} tokens as {}", memory.kv_tokens, types_of(memory))
                              : "the context or the model's shape is not known");
-  append_row(out, widths, "prompt cache",
-             memory.prompt_cache_bytes_max
-                 ? "at most " + readable_bytes(*memory.prompt_cache_bytes_max)
-                 : "the engine decides",
-             "as prompts come");
+  if (memory.prompt_cache_bytes_max != 0)
+    append_row(out, widths, "prompt cache",
+               memory.prompt_cache_bytes_max
+                   ? "at most " + readable_bytes(*memory.prompt_cache_bytes_max)
+                   : "the engine decides",
+               "as prompts come");
   const bool whole = memory.kv_bytes && memory.prompt_cache_bytes_max;
   append_row(out, widths, "sum",
              fmt::format("{} {}", whole ? "at most" : "at least", readable_bytes(sum_of(memory))),
@@ -156,6 +157,7 @@ std::string explain_text(const Explanation& it) {
                                   ? "of a context that the engine decides"
                                   : fmt::format("of {} tokens each", it.context_tokens_per_slot);
   append_row(out, widths, "slots", fmt::format("{} {}", it.slots, context), "");
+  if (!it.note.empty()) append_row(out, widths, "", it.note, "");
   append_row(out, widths, "executable", it.program, "");
   append_row(out, widths, "version", it.version, "");
   if (!it.rejected.empty()) out += "\nNot used\n";
@@ -184,6 +186,7 @@ std::string explain_json(const Explanation& it) {
   all["context_tokens_per_slot"] = it.context_tokens_per_slot > 0
                                        ? json::value(it.context_tokens_per_slot)
                                        : json::value(nullptr);
+  all["note"] = it.note.empty() ? json::value(nullptr) : json::value(it.note);
   all["program"] = it.program;
   json::array launch;
   for (const LaunchPart& part : it.parts) {
