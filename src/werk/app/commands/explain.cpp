@@ -55,6 +55,7 @@ llama::MemoryEstimate worker_memory(const engine::StartPlan& plan) {
   memory.kv_tokens = plan.context_tokens_per_slot;
   if (token > 0 && memory.kv_tokens > 0) memory.kv_bytes = token * memory.kv_tokens;
   memory.prompt_cache_bytes_max = 0;
+  memory.key_type = memory.value_type = "f16";
   return memory;
 }
 
