@@ -7,6 +7,7 @@
 #include <cctype>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "werk/app/request_defaults.hpp"
@@ -31,38 +32,72 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// What stands in backquotes in the nth cell of a row, up to its first blank.
-std::string name_in(const std::string& row, std::size_t cell) {
+std::string cell_of(const std::string& row, std::size_t cell) {
   std::size_t begin = 0;
   for (std::size_t i = 0; i <= cell; ++i) begin = row.find('|', begin) + 1;
-  const std::string text = row.substr(begin, row.find('|', begin) - begin);
+  return row.substr(begin, row.find('|', begin) - begin);
+}
+
+// What stands in backquotes in the nth cell of a row, up to its first blank.
+std::string name_in(const std::string& row, std::size_t cell) {
+  const std::string text = cell_of(row, cell);
   const std::size_t quote = text.find('`');
   if (quote == std::string::npos) return "";
   const std::string quoted = text.substr(quote + 1, text.find('`', quote + 1) - quote - 1);
   return quoted.substr(0, quoted.find(' '));
 }
 
-// "flag variable key" of every row of a table of settings.
-std::set<std::string> documented() {
-  std::set<std::string> rows;
+// Every row of a table of settings by its "flag variable key".
+std::map<std::string, std::string> documented() {
+  std::map<std::string, std::string> rows;
   bool in_table = false;
   for (const std::string& line : lines_of(read_document("configuration.md"))) {
-    if (line.starts_with("| flag | variable | key |")) in_table = true;
+    if (line.starts_with("| flag | variable | key | default |")) in_table = true;
     if (!line.starts_with('|')) in_table = false;
-    if (in_table && line.find("`") != std::string::npos)
-      rows.insert(fmt::format("{} {} {}", name_in(line, 0), name_in(line, 1), name_in(line, 2)));
+    if (!in_table || line.find("`") == std::string::npos) continue;
+    const std::string name =
+        fmt::format("{} {} {}", name_in(line, 0), name_in(line, 1), name_in(line, 2));
+    EXPECT_TRUE(rows.emplace(name, line).second) << "twice: " << name;
   }
   return rows;
 }
 
+std::string row_name(const Option& option) {
+  const std::string key = option.key == kNotInFile ? "" : key_of(option);
+  return fmt::format("{} {} {}", option.flag, option.variable, key);
+}
+
+// A default as people write it ("300 s", "128 MiB", "off", "0: never") in the words of a value.
+std::string plain(const Option& option, std::string text) {
+  std::erase_if(text, [](char c) { return c == ' ' || c == '`'; });
+  text = text.substr(0, text.find(':'));
+  if (option.shape == Shape::flag) return text == "off" ? "false" : text;
+  if (text.ends_with("MiB")) return fmt::to_string(std::stoull(text) << 20);
+  const auto duration = parse_duration(text);
+  return option.takes == "DURATION" && duration ? duration_text(*duration) : text;
+}
+
 TEST(Documents, TheTablesOfSettingsNameEveryOptionAndNothingElse) {
-  std::set<std::string> rows = documented();
+  auto rows = documented();
   for (const Option& option : options()) {
-    const std::string key = option.key == kNotInFile ? "" : key_of(option);
-    const std::string row = fmt::format("{} {} {}", option.flag, option.variable, key);
-    EXPECT_EQ(rows.erase(row), 1u) << "docs/configuration.md has no row for: " << row;
+    EXPECT_EQ(rows.erase(row_name(option)), 1u)
+        << "docs/configuration.md has no row for: " << row_name(option);
   }
-  for (const std::string& row : rows) ADD_FAILURE() << "this is no option: " << row;
+  for (const auto& [name, row] : rows) ADD_FAILURE() << "this is no option: " << name;
+}
+
+TEST(Documents, TheDefaultsInTheTablesAreTheDefaults) {
+  const auto rows = documented();
+  std::size_t compared = 0;
+  for (const Option& option : options()) {
+    const std::string set = option.access.show(Settings{});
+    const auto row = rows.find(row_name(option));
+    // Of what isn't set the table says what happens instead.
+    if (set.empty() || row == rows.end()) continue;
+    EXPECT_EQ(plain(option, cell_of(row->second, 3)), set) << row->second;
+    ++compared;
+  }
+  EXPECT_GT(compared, 10u);
 }
 
 TEST(Documents, WhatOneModelMayHaveIsNamed) {
