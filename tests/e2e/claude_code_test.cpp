@@ -10,6 +10,11 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kNote = "hello from the note";
+// Eight times eight of them, as PNG.
+constexpr std::string_view kRedPixels =
+    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEklEQVR4nGP4z8CAFWEXHbQSACj/"
+    "P8Fu7N9hAAAAAElFTkSu"
+    "QmCC";
 constexpr std::string_view kAttribution = "x-anthropic-billing-header";
 const std::vector<std::string> kJson = {"--output-format", "json",
                                         "--dangerously-skip-permissions"};
@@ -126,6 +131,36 @@ TEST_F(ClaudeCodeConversation, EightTurnsOfOneProcessGrowByteForByteToo) {
   EXPECT_EQ(process->wait_exit(), 0) << process->err();
   const std::vector<Sent> all = sent(node);
   EXPECT_EQ(all.size(), 8u);
+  expect_growing_history(all);
+}
+
+// The client sends what its tool has read again with each turn that follows.
+TEST_F(ClaudeCodeConversation, AnImageAndADocumentThatAToolReadsAreToldTheModelAndItGoesOn) {
+  const auto read = [](std::string_view id, std::string_view file) -> json::object {
+    return {{"tool_calls", json::array{call(id, "Read", {{"file_path", file}})}}};
+  };
+  TestNode node({.engine = engine_with(
+                     {{"replies",
+                       {read("call_1", "red.png"), says("I see none."), read("call_2", "a.pdf"),
+                        says("Nor that."), says("Still here.")}}})});
+  ClaudeCode claude(node.port());
+  const std::string decode = "printf %s " + std::string(kRedPixels) + " | base64 -d >";
+  ASSERT_EQ(std::system((decode + (claude.folder() / "red.png").string()).c_str()), 0);
+  std::ofstream(claude.folder() / "a.pdf") << "%PDF-1.4\n%%EOF\n";
+  const std::vector<std::string> answers = {"I see none.", "Nor that.", "Still here."};
+  for (std::size_t turn = 0; turn < answers.size(); ++turn) {
+    std::vector<std::string> all = words("look", kJson);
+    if (turn > 0) all.emplace_back("--continue");
+    const ClaudeRun run = claude.run(all);
+    EXPECT_EQ(run.status, 0) << run.out << run.err;
+    EXPECT_EQ(run.answer(), answers[turn]);
+  }
+  const std::vector<Sent> all = sent(node);
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(all[1].text_from_end(0), "[an image, which this model can't see]");
+  EXPECT_NE(all[3].text_from_end(0).find("[content of a kind that can't be read here]"),
+            std::string::npos)
+      << all[3].text_from_end(0);
   expect_growing_history(all);
 }
 

@@ -16,6 +16,7 @@ namespace werk::gateway {
 namespace {
 
 constexpr std::size_t kMessageIdBytes = 12;
+constexpr std::string_view kUnseen = "[an image, which this model can't see]";
 
 Needs needs_of(const chat::Request& request) {
   Needs needs;
@@ -30,6 +31,21 @@ Needs needs_of(const chat::Request& request) {
     }
   }
   return needs;
+}
+
+// A model without eyes is told of the images that its tools brought: the client can't take them
+// back.
+void tell_of_images_in_results(chat::Request& request, const engine::RuntimeFacts& facts) {
+  if (facts.supports_images) return;
+  for (chat::Message& message : request.messages) {
+    for (chat::Part& part : message.parts) {
+      auto* result = std::get_if<chat::ToolResult>(&part);
+      if (result == nullptr) continue;
+      for (auto& each : result->parts) {
+        if (std::holds_alternative<chat::Image>(each)) each = chat::Text{std::string(kUnseen)};
+      }
+    }
+  }
 }
 
 OpenAiRenderOptions render_options(const EngineWay& way, RequestDefaults defaults) {
@@ -110,6 +126,7 @@ async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call
   Result<runtime::Admission> admission = co_await engine_call.admit(*route, 1, early);
   if (!admission) co_return pass_on(admission);
   engine::Runtime& runtime = admission->lease.runtime();
+  tell_of_images_in_results(job->request.chat, runtime.facts());
   Status able = check_abilities(needs_of(job->request.chat), runtime.facts(), job->model);
   if (!able) co_return able;
   const Result<EngineWay> way = way_to(runtime);
@@ -150,6 +167,7 @@ async::awaitable<Status> Messages::run_count(http::Exchange& exchange, Call& cal
       co_await parts_.cache.acquire(*route->engine, route->plan, exchange.gone());
   if (!lease) co_return pass_on(lease);
   engine::Runtime& runtime = lease->runtime();
+  tell_of_images_in_results(job->request.chat, runtime.facts());
   Status able = check_abilities(needs_of(job->request.chat), runtime.facts(), job->model);
   if (!able) co_return able;
   const Result<EngineWay> way = way_to(runtime);

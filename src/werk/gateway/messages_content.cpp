@@ -13,6 +13,9 @@
 namespace werk::gateway {
 namespace {
 
+// What the model is told in place of what a tool brought.
+constexpr std::string_view kUnreadable = "[content of a kind that can't be read here]";
+
 using Parts = std::vector<chat::Part>;
 
 // What the original's servers made, or what only they can use: meaningless to a local engine.
@@ -140,7 +143,7 @@ Status read_document(const ObjectReader& block, Parts& parts) {
   if (*type == "content") {
     add_text(parts, std::move(head));
     return read_messages_content(source->value("content"), source->path("content"),
-                                 ContentPlace::tool_result, parts);
+                                 ContentPlace::document, parts);
   }
   if (*type != "text" && *type != "base64") {
     return unsupported_member(
@@ -161,7 +164,7 @@ Status read_search_result(const ObjectReader& block, Parts& parts) {
   if (!source) return pass_on(source);
   add_text(parts, head_of_document(*title, *source));
   return read_messages_content(block.value("content"), block.path("content"),
-                               ContentPlace::tool_result, parts);
+                               ContentPlace::document, parts);
 }
 
 Status read_tool_use(const ObjectReader& block, Parts& parts) {
@@ -218,7 +221,8 @@ Status read_block(std::string_view text, const std::string& where, ContentPlace 
   if (!type) return pass_on(type);
   if (*type == "text") return read_as<chat::Text>(*block, "text", parts);
   const bool assistant = place == ContentPlace::assistant;
-  const bool given = place == ContentPlace::user || place == ContentPlace::tool_result;
+  const bool given = place == ContentPlace::user || place == ContentPlace::tool_result ||
+                     place == ContentPlace::document;
   if (given && *type == "image") return read_image(*block, parts);
   if (given && *type == "document") return read_document(*block, parts);
   if (given && *type == "search_result") return read_search_result(*block, parts);
@@ -259,7 +263,13 @@ Status read_messages_content(std::string_view content, const std::string& where,
   JsonArrayCursor blocks(content);
   while (const auto block = blocks.next()) {
     Status status = read_block(*block, element_path(where, index++), place, parts);
-    if (!status) return status;
+    const bool told = !status && place == ContentPlace::tool_result &&
+                      status.error().code == ErrorCode::unsupported;
+    if (told) {
+      parts.emplace_back(chat::Text{std::string(kUnreadable)});
+    } else if (!status) {
+      return status;
+    }
   }
   return {};
 }

@@ -15,10 +15,12 @@
 namespace werk::gateway {
 
 // Where the content stands, which decides the blocks that may be in it.
-enum class ContentPlace : std::uint8_t { system, user, assistant, tool_result };
+enum class ContentPlace : std::uint8_t { system, user, assistant, tool_result, document };
 
-// Appends to `parts`. In `tool_result` and `system` only texts and images (texts) come out. Empty
-// texts are left out. Fails with invalid_request or unsupported, and the block's path as `param`.
+// Appends to `parts`. In `tool_result`, `document` and `system` only texts and images (texts) come
+// out. Empty texts are left out. Fails with invalid_request or unsupported, and the block's path as
+// `param`; but what is unsupported in a tool's result becomes a text that says so, since the client
+// can't take back what its tool has read, and a refusal would end the conversation.
 Status read_messages_content(std::string_view content, const std::string& where, ContentPlace place,
                              std::vector<chat::Part>& parts);
 

@@ -23,11 +23,11 @@ def calls(*named):
     return {'tool_calls': [{'id': f'call_{number}', 'name': name, 'arguments': [json.dumps(given)]} for number, (name, given) in enumerate(named, 1)]}
 
 
-def claude_scenarios(claude, Scenario, note):
+def claude_scenarios(claude, Scenario, contents):
     program = claude / 'claude'
     client = f'Claude Code {version_of([program, "--version"]).split()[0]}'
-    planted = [COMMAND, THOUGHT, SIGNATURE, note, 'say hi', 'what now?', 'what does the note say?', 'missing.txt', 'Done.', 'Be brief.', 'rivers',
-               'select:WebSearch', 'search']
+    planted = [*contents, COMMAND, THOUGHT, SIGNATURE, 'say hi', 'what now?', 'what does the note say?', 'missing.txt', 'Done.', 'Be brief.', 'rivers',
+               'select:WebSearch', 'search', 'look', 'red.png', 'a.pdf']
     small = ['--system-prompt', 'Be brief.', '--tools', '']
 
     def claude_code(commands, files, replies=()):
@@ -45,6 +45,9 @@ def claude_scenarios(claude, Scenario, note):
         claude_code([['what does the note say?']], [
             ('claude-code-tool-turn', 'A turn with a thought and two calls, one of which went wrong, and their results.', [1])],
             [{'reasoning': [THOUGHT]} | calls(('Bash', {'command': COMMAND}), ('Read', {'file_path': 'missing.txt'})), SAYS]),
+        claude_code([['look']], [
+            ('claude-code-unreadable-results', "An image and a document that a tool has read, of which this model can see neither.", [1])],
+            [calls(('Read', {'file_path': 'red.png'}), ('Read', {'file_path': 'a.pdf'})), SAYS]),
         claude_code([['search']], [
             ('claude-code-deferred-tool', 'A deferred tool that was searched for is among the tools from then on; the result that names it is its name.', [1]),
             ('claude-code-server-tool', "The client's own search is a call with a tool of its maker's servers, which is dropped.", [2])],
@@ -78,5 +81,5 @@ def sdk_scenarios(sdks, Scenario):
     return found
 
 
-def all_of(claude, sdks, Scenario, note):
-    return claude_scenarios(claude, Scenario, note) + sdk_scenarios(sdks, Scenario)
+def all_of(claude, sdks, Scenario, contents):
+    return claude_scenarios(claude, Scenario, contents) + sdk_scenarios(sdks, Scenario)
