@@ -17,6 +17,12 @@ import werk_worker as worker
 
 # So many tokens of a prompt are computed between two looks at the inbox; more at once is not faster on a CPU.
 PROMPT_CHUNK_TOKENS = 64
+# The engine sorts every token there is when it isn't told how many may come, which doubles a token's time; those beyond so many
+# have next to no chance.
+CANDIDATES_MAX = 4096
+# A cache of keys and values that would be larger grows with the text instead of being made whole at once, which costs some speed.
+CACHE_BYTES_MAX = 1 << 30
+CACHE_NUMBER_BYTES = 4
 _DEVICE_MISSING = re.compile(r'interface not available|Unknown provider|provider is not (?:enabled|supported)', re.IGNORECASE)
 
 
@@ -98,7 +104,10 @@ class OnnxGenai:
         import onnxruntime_genai
         parameters = onnxruntime_genai.GeneratorParams(self._model)
         search = self._search(sampling)
-        parameters.set_search_options(max_length=len(prompt) + limit, **search)
+        tokens = len(prompt) + limit
+        if self._cache_token_bytes() * tokens > CACHE_BYTES_MAX:
+            search['past_present_share_buffer'] = False
+        parameters.set_search_options(max_length=tokens, **search)
         generator = onnxruntime_genai.Generator(self._model, parameters)
         for start in range(0, len(prompt), PROMPT_CHUNK_TOKENS):
             turn.poll()
@@ -116,6 +125,12 @@ class OnnxGenai:
             turn.token(text.add(token))
         return False
 
+    def _cache_token_bytes(self) -> int:
+        """What a token takes in the cache of keys and values; 0 when the folder doesn't tell."""
+        decoder = self._config['model'].get('decoder', {})
+        sizes = [decoder.get(name, 0) for name in ('num_hidden_layers', 'num_key_value_heads', 'head_size')]
+        return 2 * CACHE_NUMBER_BYTES * math.prod(sizes)
+
     def _search(self, sampling: worker.Sampling) -> dict[str, Any]:
         """The engine's options: the request's, else the folder's own, else plain sampling."""
         own = self._config.get('search', {})
@@ -130,7 +145,7 @@ class OnnxGenai:
         for name, plain in chosen.items():
             value = getattr(sampling, name)
             chosen[name] = value if value is not None else own.get(name, plain) if by_default else plain
-        chosen['top_k'] = min(chosen['top_k'], self._config['model'].get('vocab_size', chosen['top_k']))
+        chosen['top_k'] = min(chosen['top_k'] or CANDIDATES_MAX, self._config['model'].get('vocab_size', CANDIDATES_MAX))
         seed = random.getrandbits(31) if sampling.seed is None else sampling.seed % (1 << 31)
         return options | chosen | {'do_sample': True, 'random_seed': seed}
 

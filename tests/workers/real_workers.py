@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -146,10 +145,13 @@ class RealWorker:
         self.worker.expect('unloaded', self.worker.send('unload'))
         self.worker.load(self.folder, threads=1)
 
+    def link(self, folder: str) -> None:
+        for each in os.listdir(self.folder):
+            os.symlink(os.path.join(self.folder, each), os.path.join(folder, each))
+
     def bad_folder(self, name: str, spoil: Callable[[str], None], words: str) -> None:
         with self.subTest(name=name, words=words), tempfile.TemporaryDirectory() as folder:
-            for each in os.listdir(self.folder):
-                os.symlink(os.path.join(self.folder, each), os.path.join(folder, each))
+            self.link(folder)
             spoil(os.path.join(folder, name))
             failed = self.failed_load(folder)
             self.assertEqual(failed['code'], 'model_unusable')
@@ -158,27 +160,32 @@ class RealWorker:
 
     def test_the_token_that_begins_a_text_is_added_once(self) -> None:
         """A tokenizer that adds one, with a template that writes it too."""
-        with tempfile.TemporaryDirectory() as folder:
-            for each in os.listdir(self.folder):
-                shutil.copy(os.path.join(self.folder, each), folder)
-            path = os.path.join(folder, 'tokenizer.json')
-            with open(path, encoding='utf-8') as file:
-                tokenizer = json.load(file)
+        def counts() -> list[int]:
+            return [self.worker.expect('counted', self.worker.send('count', **prompt))['tokens']
+                    for prompt in ({'messages': RIVERS}, {'prompt': 'Name three rivers.'})]
+
+        def add_start(tokenizer: dict[str, Any]) -> None:
             tokenizer['post_processor'] = {
                 'type': 'TemplateProcessing', 'single': [{'SpecialToken': {'id': '<|im_start|>', 'type_id': 0}},
                                                          {'Sequence': {'id': 'A', 'type_id': 0}}],
                 'pair': [{'Sequence': {'id': 'A', 'type_id': 0}}, {'Sequence': {'id': 'B', 'type_id': 1}}],
                 'special_tokens': {'<|im_start|>': {'id': '<|im_start|>', 'ids': [1], 'tokens': ['<|im_start|>']}}}
-            with open(path, 'w', encoding='utf-8') as file:
-                json.dump(tokenizer, file)
 
-            def counts() -> tuple[int, int]:
-                return tuple(self.worker.expect('counted', self.worker.send('count', **prompt))['tokens']
-                             for prompt in ({'messages': RIVERS}, {'prompt': 'Name three rivers.'}))
-            chat, plain = counts()
+        chat, plain = counts()
+        self.with_folder('tokenizer.json', add_start, lambda: self.assertEqual(counts(), [chat, plain + 1]))
+
+    def with_folder(self, name: str, change: Callable[[dict[str, Any]], None], use: Callable[[], None]) -> None:
+        """Loads the model with one of its JSON files changed, and then the right one again."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.link(folder)
+            path = os.path.join(folder, name)
+            with open(path, encoding='utf-8') as file:
+                value = json.load(file)
+            change(value)
+            replace(path, json.dumps(value).encode())
             self.worker.expect('unloaded', self.worker.send('unload'))
-            self.worker.load(folder)
-            self.assertEqual(counts(), (chat, plain + 1))
+            self.worker.load(folder, threads=1)
+            use()
             self.worker.expect('unloaded', self.worker.send('unload'))
             self.worker.load(self.folder, threads=1)
 
@@ -208,6 +215,23 @@ class OnnxGenai(RealWorker, unittest.TestCase):
     settings = 'genai_config.json'
     weights = 'model.onnx'
     freed_mib = 50
+
+    def test_a_large_context_of_which_little_is_used_takes_little_memory(self) -> None:
+        def ask() -> str:
+            return self.worker.answer(RIVERS, sampling=GREEDY)[0]
+
+        def enlarge(config: dict[str, Any]) -> None:
+            config['model']['context_length'] = config['search']['max_length'] = 1 << 20
+
+        usual = ask()
+
+        def use() -> None:
+            self.assertEqual(ask(), usual)
+            with open(f'/proc/{self.worker.process.pid}/status', encoding='utf-8') as file:
+                peak = next(int(line.split()[1]) // 1024 for line in file if line.startswith('VmHWM'))
+            self.assertLess(peak, 2000)
+
+        self.with_folder('genai_config.json', enlarge, use)
 
 
 class Transformers(RealWorker, unittest.TestCase):
