@@ -169,11 +169,15 @@ Result<HubAccess> hub_access(const HubVariable& variable, const HubFileReader& r
   while (hub.endpoint.ends_with('/')) hub.endpoint.pop_back();
   const std::string lower = to_lower(hub.endpoint);
   const bool is_address = lower.starts_with("https://") || lower.starts_with("http://");
+  // A name and password in it would stand in messages and manifests.
   if (!is_address || has_control(hub.endpoint) ||
-      hub.endpoint.find_first_of(" ?#") != std::string::npos) {
+      hub.endpoint.find_first_of(" ?#@") != std::string::npos) {
+    const std::size_t at = hub.endpoint.find('@');
     return fail(ErrorCode::invalid_request,
-                fmt::format("HF_ENDPOINT is '{}', which is no address such as {}",
-                            one_line(hub.endpoint), kPublicEndpoint));
+                fmt::format("HF_ENDPOINT is {}, which is no plain address such as {}",
+                            at == std::string::npos ? "'" + one_line(hub.endpoint) + "'"
+                                                    : "an address with an '@'",
+                            kPublicEndpoint));
   }
   auto token = token_of(variable, read_file);
   if (!token) return pass_on(token);
@@ -199,6 +203,29 @@ std::string file_url(const HubAccess& hub, std::string_view repository, std::str
                      std::string_view path) {
   return fmt::format("{}/{}/resolve/{}/{}", hub.endpoint, repository, encoded(commit, ""),
                      encoded(path, "/"));
+}
+
+std::string owner_url(const HubAccess& hub, std::string_view owner) {
+  return fmt::format("{}/api/models?author={}&filter=gguf&limit=500", hub.endpoint,
+                     encoded(owner, ""));
+}
+
+std::string search_url(const HubAccess& hub, std::string_view text) {
+  return fmt::format("{}/api/models?search={}&filter=gguf&limit=50", hub.endpoint,
+                     encoded(text, ""));
+}
+
+std::vector<std::string> parse_repositories(std::string_view text) {
+  std::vector<std::string> names;
+  boost::system::error_code error;
+  const json::value whole = json::parse(text, error);
+  if (error || !whole.is_array()) return names;
+  for (const json::value& entry : whole.get_array()) {
+    if (!entry.is_object()) continue;
+    const auto name = parse_hub_name(text_member(entry.get_object(), "id"));
+    if (name && name->quantization.empty()) names.push_back(name->repository);
+  }
+  return names;
 }
 
 Result<HubRevision> parse_revision(std::string_view text) {

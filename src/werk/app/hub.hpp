@@ -38,7 +38,7 @@ using HubVariable = std::function<std::optional<std::string>(std::string_view na
 using HubFileReader = std::function<std::optional<std::string>(const std::string& path)>;
 // HF_ENDPOINT; HF_TOKEN, else the file HF_TOKEN_PATH, $HF_HOME/token, or `huggingface/token` in the
 // cache folder; CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR. `invalid_request` for an endpoint that
-// is no http address or a token that can't stand in a header.
+// is no plain http address or a token that can't stand in a header.
 Result<HubAccess> hub_access(const HubVariable& variable, const HubFileReader& read_file);
 
 std::string revision_url(const HubAccess& hub, std::string_view repository,
@@ -46,6 +46,12 @@ std::string revision_url(const HubAccess& hub, std::string_view repository,
 std::string tree_url(const HubAccess& hub, std::string_view repository, std::string_view commit);
 std::string file_url(const HubAccess& hub, std::string_view repository, std::string_view commit,
                      std::string_view path);
+
+// Repositories with GGUF files: those of an owner, or those whose name holds a text.
+std::string owner_url(const HubAccess& hub, std::string_view owner);
+std::string search_url(const HubAccess& hub, std::string_view text);
+// The names in such an answer; none where it is something else.
+std::vector<std::string> parse_repositories(std::string_view json);
 
 struct HubRevision {
   std::string commit;   // 40 hexadecimal digits, so that all that follows is of one state
@@ -82,6 +88,8 @@ std::string quantization_of(std::string_view path);
 // "ORG/REPO:Q4_K_M", which is what is typed behind `hf:`; with the file's name instead of the
 // quantization where that isn't enough.
 std::string hub_model_id(std::string_view repository, const HubChoice& choice);
+// Of ASCII letters, as quantizations are written.
+std::string upper_case(std::string_view text);
 // What a person or a hub wrote, fit for one line of a message.
 std::string one_line(std::string_view text);
 

@@ -21,13 +21,6 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
 std::string_view folder_of(std::string_view path) {
   return path.substr(0, path.size() - base_name(path).size());
 }
-std::string upper(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-  });
-  return out;
-}
 bool is_gguf(std::string_view path) { return to_lower(path).ends_with(".gguf"); }
 bool is_projector(std::string_view path) { return to_lower(base_name(path)).contains("mmproj"); }
 // Files of the GGUF format that are no model.
@@ -170,7 +163,7 @@ std::vector<Candidate> of_kind(const std::vector<Candidate>& all, std::string_vi
 
 Result<Candidate> by_quantization(const std::vector<Candidate>& all, const HubName& name) {
   if (!name.quantization.empty()) {
-    std::vector<Candidate> suited = of_kind(all, upper(name.quantization));
+    std::vector<Candidate> suited = of_kind(all, upper_case(name.quantization));
     if (!suited.empty()) return the_one(std::move(suited), name, name.quantization);
     return ambiguous(all, name,
                      fmt::format("{} has no {}; there is", name.repository, name.quantization));
@@ -205,6 +198,14 @@ std::optional<HubFile> projector_for(const std::vector<HubFile>& files, std::str
 }
 
 }  // namespace
+
+std::string upper_case(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  });
+  return out;
+}
 
 std::string quantization_of(std::string_view path) {
   std::string kind = model::part_name(model::model_stem(base_name(path))).quantization;

@@ -254,9 +254,29 @@ TEST_F(HubPullTest, RefusalsSayWhatToDo) {
       EXPECT_NE(told.find(word), std::string::npos) << word << " in: " << told;
     }
     EXPECT_TRUE(waits_.empty()) << told;
-    EXPECT_EQ(hub.requests().size(), 1u);
+    EXPECT_EQ(hub.requests_for("/revision/").size(), 1u);
     EXPECT_EQ(litter(), 0u);
   }
+}
+
+TEST_F(HubPullTest, AMistypedRepositoryIsToldWithNearOnes) {
+  ScriptedHub hub;
+  offer(hub);
+  HubEvent found = answer(200);
+  found.body = R"([{"id":"org/Other-Model-GGUF"},{"id":"org/Tiny-GGUF"}])";
+  hub.next("/api/models?author=org&", found);
+  pull_.name.repository = "org/Tiny-GUFF";
+  const std::string told = error();
+  EXPECT_NE(told.find("did you mean hf:org/Tiny-GGUF?"), std::string::npos) << told;
+  HubEvent none = answer(200);
+  none.body = "[]";
+  hub.next("/api/models?author=ogr&", none);
+  hub.next("/api/models?search=Tiny-GGUF&", found);
+  pull_.name.repository = "ogr/Tiny-GGUF";
+  const std::string owner = error();
+  EXPECT_NE(owner.find("did you mean hf:org/Tiny-GGUF"), std::string::npos) << owner;
+  EXPECT_EQ(error().find("did you mean"), std::string::npos) << "a hub that can't search";
+  EXPECT_TRUE(waits_.empty());
 }
 
 TEST_F(HubPullTest, AGatedFileOfAnOpenListingIsToldAsGated) {

@@ -1,6 +1,7 @@
 #include "werk/app/hub_pull.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -36,7 +37,7 @@ class HubRun {
 
   Result<std::string> run() {
     if (Status right = check_request(); !right) return pass_on(right);
-    if (!id_.empty() && pull_.if_missing == IfMissing::yes && store_.find(id_)) return already();
+    if (is_known_to_be_there()) return already();
     say_(Note::line,
          fmt::format("[1/3] look at {} ({})", pull_.name.repository, one_line(pull_.revision)));
     if (Status looked = look(); !looked) return pass_on(looked);
@@ -74,11 +75,45 @@ class HubRun {
     return {};
   }
 
+  // Needs no network where the id is known before the hub is asked.
+  bool is_known_to_be_there() {
+    if (pull_.if_missing == IfMissing::no) return false;
+    std::string id = id_;
+    if (id.empty() && pull_.file.empty() && !pull_.name.quantization.empty()) {
+      id = fmt::format("{}:{}", pull_.name.repository, upper_case(pull_.name.quantization));
+    }
+    if (id.empty() || !store_.find(id)) return false;
+    id_ = std::move(id);
+    return true;
+  }
+
+  // What the person may have meant; the hub is asked once or twice more, without patience.
+  Error with_near_names(Error error) const {
+    const bool unknown =
+        error.code == ErrorCode::not_found || error.code == ErrorCode::unauthorized;
+    if (!unknown) return error;
+    const std::string& name = pull_.name.repository;
+    const std::size_t slash = name.find('/');
+    Patience none;
+    none.tries = 1;
+    Downloader quick(pull_.hub, around_, none);
+    for (const std::string& url : {owner_url(pull_.hub, name.substr(0, slash)),
+                                   search_url(pull_.hub, name.substr(slash + 1))}) {
+      const auto found = quick.document(url, HubQuestion{name, {}, {}});
+      if (!found) return error;
+      const auto near = near_names(name, parse_repositories(found->text));
+      if (near.empty()) continue;
+      error.message += fmt::format("; did you mean hf:{}?", fmt::join(near, ", hf:"));
+      return error;
+    }
+    return error;
+  }
+
   Status look() {
     const HubQuestion question{pull_.name.repository, pull_.revision, {}};
     auto about = downloader_.document(
         revision_url(pull_.hub, pull_.name.repository, pull_.revision), question);
-    if (!about) return pass_on(about);
+    if (!about) return fail(with_near_names(std::move(about.error())));
     auto revision = parse_revision(about->text);
     if (!revision) return pass_on(revision);
     revision_ = std::move(*revision);
@@ -184,7 +219,8 @@ class HubRun {
     done_bytes_ = there_bytes;
     begin_ = around_.now();
     std::string line = fmt::format("[2/3] fetch {} ({})", what(), readable_bytes(total_bytes_));
-    if (there_bytes > 0) line += fmt::format(", {} are there", readable_bytes(there_bytes));
+    if (there_bytes > 0)
+      line += fmt::format(", {} are there and read first", readable_bytes(there_bytes));
     say_(Note::line, line);
     model::ImportRequest request;
     for (const HubFile& file : wanted_) {

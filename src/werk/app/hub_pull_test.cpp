@@ -188,6 +188,13 @@ TEST_F(HubPullTest, AnIdOfAnotherModelIsNeverOverwritten) {
   const std::size_t before = hub.requests().size();
   EXPECT_TRUE(pull());
   EXPECT_EQ(hub.requests().size(), before) << "what is there needs no network";
+  pull_.id.clear();
+  pull_.aliases.clear();
+  pull_.name.quantization = "q4_k_m";
+  EXPECT_TRUE(pull());
+  const std::size_t fetched = hub.requests().size();
+  EXPECT_TRUE(pull());
+  EXPECT_EQ(hub.requests().size(), fetched) << "nor does what is named with its quantization";
 }
 
 TEST_F(HubPullTest, OddNamesAreRefusedWithoutANetwork) {

@@ -25,7 +25,7 @@ Error gated(const HubAccess& hub, const HubQuestion& question, const FetchHead& 
 
 Error unknown(const HubAccess& hub, const HubQuestion& question, const FetchHead& head) {
   if (head.error_code == "RevisionNotFound") {
-    return Error{ErrorCode::not_found,
+    return Error{ErrorCode::invalid_request,
                  fmt::format("{} has no revision '{}'; leave --revision out for its main branch",
                              question.repository, one_line(question.revision))};
   }

@@ -92,7 +92,8 @@ TEST(HubAddress, EncodesWhatIsNotPlain) {
 TEST(HubAddress, ComesFromTheVariablesOfTheHubsOwnTools) {
   EXPECT_EQ(access({}).endpoint, "https://huggingface.co");
   EXPECT_EQ(access({{"HF_ENDPOINT", " http://mirror:80/hf/// "}}).endpoint, "http://mirror:80/hf");
-  for (const char* wrong : {"ftp://x", "mirror", "https://a b", "file:///etc"}) {
+  for (const char* wrong :
+       {"ftp://x", "mirror", "https://a b", "file:///etc", "https://me:secret@x"}) {
     const auto read = hub_access(
         [&](std::string_view key) -> std::optional<std::string> {
           if (key == "HF_ENDPOINT") return wrong;
@@ -101,6 +102,7 @@ TEST(HubAddress, ComesFromTheVariablesOfTheHubsOwnTools) {
         [](const std::string&) { return std::nullopt; });
     ASSERT_FALSE(read) << wrong;
     EXPECT_NE(read.error().message.find("HF_ENDPOINT"), std::string::npos);
+    EXPECT_EQ(read.error().message.find("secret"), std::string::npos);
   }
   EXPECT_EQ(access({{"SSL_CERT_FILE", "/a"}}).ca_file, "/a");
   EXPECT_EQ(access({{"SSL_CERT_FILE", "/a"}, {"CURL_CA_BUNDLE", "/b"}}).ca_file, "/b");
@@ -181,6 +183,13 @@ TEST(HubAnswer, ThatIsNoListingIsRefused) {
     std::vector<HubFile> all;
     EXPECT_FALSE(parse_tree(wrong, all)) << wrong;
   }
+}
+
+TEST(HubAnswer, OfASearchGivesNamesOrNothing) {
+  EXPECT_EQ(parse_repositories(R"([{"id":"a/b"},{"id":7},{"id":"no name"},3,{"id":"c/d"}])"),
+            (std::vector<std::string>{"a/b", "c/d"}));
+  EXPECT_TRUE(parse_repositories("<html>").empty());
+  EXPECT_TRUE(parse_repositories(R"({"id":"a/b"})").empty());
 }
 
 TEST(HubAnswer, LeadsToTheNextPageAtTheSameHub) {
