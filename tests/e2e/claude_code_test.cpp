@@ -219,12 +219,14 @@ TEST_F(ClaudeCodeConversation, LaunchStartsItOnANodeOfItsOwnWithOneLine) {
         "HOME=" + home.path().string(), "PATH=" + client.parent_path().string() + ":/usr/bin:/bin"})
     environment.push_back(entry);
   PipedProcess launch({NodeProcess::program(),
-                       {"launch", "claude", "--", "-p", "hi"},
+                       {"launch", "claude", "--", "-p", "hi", "--output-format", "json"},
                        std::move(environment),
                        home.path()});
   const ClaudeRun run = ClaudeCode::end_of(launch);
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_TRUE(run.out.starts_with("tok0 tok1")) << run.out << run.err;
+  EXPECT_TRUE(run.answer().starts_with("tok0 tok1")) << run.out << run.err;
+  // What it is told of the context, it goes by.
+  EXPECT_NE(run.out.find(R"("contextWindow":32768)"), std::string::npos) << run.out;
   EXPECT_EQ(engines.count("spawned"), 1u);
   EXPECT_TRUE(engines.none_living_within(std::chrono::seconds(10)));
 }

@@ -89,6 +89,8 @@ TEST_F(LaunchTest, ANodeIsStartedForTheClientAndEndsWithIt) {
   expect_has(run.out, "DISABLE_TELEMETRY=\"1\"");
   expect_has(run.out, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=\"1\"");
   expect_has(run.out, "CLAUDE_CODE_ATTRIBUTION_HEADER=\"0\"");
+  expect_has(run.out, "CLAUDE_CODE_MAX_CONTEXT_TOKENS=\"32768\"");
+  expect_has(run.out, "CLAUDE_CODE_MAX_OUTPUT_TOKENS=\"8192\"");
   expect_has(run.out, "answer: HTTP/1.1 200");
   expect_has(run.out, "\"type\":\"message\"");
   EXPECT_EQ(control_.count("spawned"), 1u);
@@ -104,12 +106,13 @@ TEST_F(LaunchTest, ARunningNodeOfTheHomeIsUsedAndStays) {
   const std::string port = std::to_string(node.port());
   // What would lead the client elsewhere is taken from it; what its user has chosen stays.
   const CommandRun run =
-      launch({"--parallel", "2"},
-             {"WERK_API_KEY=secret", "ANTHROPIC_AUTH_TOKEN=elsewhere", "DISABLE_TELEMETRY=0"});
+      launch({"--parallel", "2"}, {"WERK_API_KEY=secret", "ANTHROPIC_AUTH_TOKEN=elsewhere",
+                                   "DISABLE_TELEMETRY=0", "CLAUDE_CODE_MAX_OUTPUT_TOKENS=99"});
   EXPECT_EQ(run.status, 7) << run.out << run.err;
   expect_has(run.out, "ANTHROPIC_BASE_URL=\"http://127.0.0.1:" + port + "\"");
   expect_has(run.out, "ANTHROPIC_API_KEY=\"secret\"");
   expect_has(run.out, "DISABLE_TELEMETRY=\"0\"");
+  expect_has(run.out, "CLAUDE_CODE_MAX_OUTPUT_TOKENS=\"99\"");
   EXPECT_EQ(run.out.find("ANTHROPIC_AUTH_TOKEN"), std::string::npos);
   expect_has(run.err, "--parallel has no effect on it");
   expect_has(run.out, "answer: HTTP/1.1 200");

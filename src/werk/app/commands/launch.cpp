@@ -24,6 +24,7 @@ namespace llama = engine::llama_server;
 namespace {
 
 constexpr std::string_view kClaude = "claude";
+constexpr std::uint64_t kClaudeAnswerTokensMax = 32'000;  // its own default
 constexpr auto kStopReserve = 15s;  // for engines to end, on top of the drain limit
 
 // What the client can't be led elsewhere by, and what it must not send instead of the key.
@@ -100,7 +101,8 @@ std::vector<std::string> node_words(const CommandLine& line, const std::string& 
 
 }  // namespace
 
-Status check_fitness(const model::InstalledModel& model, const llama::LlamaServerOptions& options) {
+Result<std::uint64_t> check_fitness(const model::InstalledModel& model,
+                                    const llama::LlamaServerOptions& options) {
   const model::Manifest& manifest = model.manifest;
   // Of a template of the user's own the engine will tell.
   if (!manifest.chat_template.tools && !options.chat_template) {
@@ -118,7 +120,7 @@ Status check_fitness(const model::InstalledModel& model, const llama::LlamaServe
   const std::uint64_t trained = manifest.training_context_tokens;
   const std::uint64_t context =
       plan->context_tokens_per_slot > 0 ? plan->context_tokens_per_slot : trained;
-  if (context == 0 || context >= kClaudeFirstPromptTokens) return {};
+  if (context == 0 || context >= kClaudeFirstPromptTokens) return context;
   std::string way_out = fmt::format("give it more with --ctx-size N, up to {}", trained);
   if (trained < kClaudeFirstPromptTokens) {
     way_out = fmt::format(
@@ -142,7 +144,16 @@ std::vector<std::string> claude_environment(std::vector<std::string> own,
   own = with_variable(std::move(own), "ANTHROPIC_API_KEY", target.key);
   for (const std::string_view name : kModelVariables)
     own = with_variable(std::move(own), name, target.model);
-  for (const auto& [name, value] : kManners) {
+  std::vector<std::array<std::string, 2>> unless_set;
+  for (const auto& [name, value] : kManners)
+    unless_set.push_back({std::string(name), std::string(value)});
+  if (target.context_tokens > 0) {
+    unless_set.push_back({"CLAUDE_CODE_MAX_CONTEXT_TOKENS", std::to_string(target.context_tokens)});
+    // What it keeps free for an answer is no more of a small context than that.
+    const std::uint64_t answer = std::min(kClaudeAnswerTokensMax, target.context_tokens / 4);
+    unless_set.push_back({"CLAUDE_CODE_MAX_OUTPUT_TOKENS", std::to_string(answer)});
+  }
+  for (const auto& [name, value] : unless_set) {
     if (!process::variable_in(own, name)) own = with_variable(std::move(own), name, value);
   }
   return own;
@@ -156,7 +167,7 @@ int launch_command(const CommandLine& line, const Settings& settings,
   }
   const Result<model::InstalledModel> model = pick_model(settings, home);
   if (!model) return failed(model.error());
-  const Status fit = check_fitness(*model, settings_of_model(settings, model->manifest.id).llama);
+  const auto fit = check_fitness(*model, settings_of_model(settings, model->manifest.id).llama);
   if (!fit && line.anyway == Anyway::no) return failed(fit.error());
   if (!fit) fmt::print(stderr, "werk: {}\n", fit.error().message);
   const Result<std::string> program = find_claude();
@@ -165,7 +176,8 @@ int launch_command(const CommandLine& line, const Settings& settings,
   process::Foreground client{*program, std::string(kClaude), line.words, {}};
   const auto lead_to = [&](const NodeAddress& node) {
     const std::string key = node.key.empty() ? "werk" : node.key;
-    client.environment = claude_environment(process::own_environment(), {node.url, key, id});
+    const ClientTarget target{node.url, key, id, fit.value_or(0)};
+    client.environment = claude_environment(process::own_environment(), target);
   };
   if (const auto running = home_node(settings, home)) {
     note_idle_options(line, running->url);

@@ -19,15 +19,18 @@ namespace werk::app {
 // What Claude Code sends before the person has said much: 48 KB of instructions and tools.
 inline constexpr std::uint64_t kClaudeFirstPromptTokens = 20'000;
 
-// Whether the client can work with the model under these options. Fails with what is missing, in
-// numbers, and the way out.
-Status check_fitness(const model::InstalledModel& model,
-                     const engine::llama_server::LlamaServerOptions& options);
+// The context of a slot, in tokens (0: the engine decides), of a model that the client can work
+// with under these options. Fails with what is missing, in numbers, and the way out.
+Result<std::uint64_t> check_fitness(const model::InstalledModel& model,
+                                    const engine::llama_server::LlamaServerOptions& options);
 
 struct ClientTarget {
   std::string url;
   std::string key;
   std::string model;
+  // Of a slot. The client takes a model that it doesn't know for one of a million tokens, and would
+  // never sum a conversation up before it is too long; 0: it is not told.
+  std::uint64_t context_tokens = 0;
 };
 
 // The client's environment: `own` with everything that leads it to the node, and without what would
