@@ -1,7 +1,9 @@
 // Masker: hides what belongs to this machine (home, store, sockets, keys) in what an engine
-// printed, before it leaves the node. A plain value, any thread.
+// printed, before it leaves the node; and which words of a command are secrets. Plain values, any
+// thread.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,5 +21,11 @@ class Masker {
  private:
   std::vector<std::pair<std::string, std::string>> hidden_;  // longest first
 };
+
+// The words of a command without what follows a flag that names a key, a token, a secret or a
+// password: "***" stands there.
+std::vector<std::string> without_secrets(std::vector<std::string> words);
+// What would be hidden, as far as it is long enough to be told from ordinary text.
+std::vector<std::string> secrets_in(std::span<const std::string> words);
 
 }  // namespace werk::engine

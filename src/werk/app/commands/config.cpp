@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
@@ -13,6 +12,7 @@
 
 #include "werk/app/commands/rows.hpp"
 #include "werk/base/text.hpp"
+#include "werk/engine/masker.hpp"
 #include "werk/process/program.hpp"
 
 namespace werk::app {
@@ -20,15 +20,6 @@ namespace werk::app {
 namespace json = boost::json;
 
 namespace {
-
-constexpr std::string_view kSecret = "***";
-
-bool tells_secret(std::string_view word) {
-  constexpr std::array<std::string_view, 4> kMarks = {"key", "token", "secret", "password"};
-  const std::string lower = to_lower(word);
-  return std::ranges::any_of(
-      kMarks, [&](std::string_view mark) { return lower.find(mark) != std::string::npos; });
-}
 
 // One line of the list.
 struct Shown {
@@ -41,7 +32,7 @@ struct Shown {
 std::string safe_value(const Option& option, std::string value) {
   if (option.takes != "WORDS") return value;
   const auto words = shell_words(value);
-  return words ? shell_line(without_secrets(*words)) : std::string(kSecret);
+  return words ? shell_line(engine::without_secrets(*words)) : "***";
 }
 
 SettingSource source_in(const Sources& sources, const std::string& key) {
@@ -124,19 +115,6 @@ Result<Settings> checked(const CommandLine& line) {
 }
 
 }  // namespace
-
-std::vector<std::string> without_secrets(std::vector<std::string> words) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (!words[i].starts_with('-') || !tells_secret(words[i])) continue;
-    const std::size_t equals = words[i].find('=');
-    if (equals != std::string::npos) {
-      words[i] = fmt::format("{}={}", words[i].substr(0, equals), kSecret);
-    } else if (i + 1 < words.size() && !words[i + 1].starts_with('-')) {
-      words[i + 1] = kSecret;
-    }
-  }
-  return words;
-}
 
 std::string config_table(const Settings& settings) {
   const std::vector<Shown> all = shown_of(settings);

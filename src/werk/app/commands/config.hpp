@@ -18,7 +18,4 @@ int config_command(const CommandLine& line, const Settings& settings);
 // 0: the file is sound; 1: it isn't, or there is none.
 int config_check_command(const CommandLine& line);
 
-// Words of a launch line of which some may be secrets: what follows a flag that says so is "***".
-std::vector<std::string> without_secrets(std::vector<std::string> words);
-
 }  // namespace werk::app

@@ -7,10 +7,10 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "werk/app/commands/config.hpp"
 #include "werk/app/commands/explain.hpp"
 #include "werk/app/commands/rows.hpp"
 #include "werk/base/text.hpp"
+#include "werk/engine/masker.hpp"
 
 namespace werk::app {
 
@@ -142,7 +142,7 @@ std::vector<LaunchPart> launch_parts(const std::vector<std::string>& words,
   if (!extra.empty()) {
     const SettingSource source = source_of(settings, model, "args", "llama_args");
     const bool is_own = model.sources.contains("args");
-    parts.push_back({without_secrets(extra),
+    parts.push_back({engine::without_secrets(extra),
                      fmt::format("{} ({})", is_own ? "args" : "llama_args", source.text)});
   }
   return parts;

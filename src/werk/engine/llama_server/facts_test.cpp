@@ -94,6 +94,16 @@ TEST(Facts, BusySlotsAreCounted) {
       2u);
 }
 
+TEST(Secrets, AreWhatFollowsAFlagThatNamesOne) {
+  const std::vector<std::string> words = {"--hf-token", "hf_abcdefgh", "--Some-Key=12345678",
+                                          "--password", "short",       "--x",
+                                          "key",        "--token",     "--y"};
+  EXPECT_EQ(without_secrets(words),
+            (std::vector<std::string>{"--hf-token", "***", "--Some-Key=***", "--password", "***",
+                                      "--x", "key", "--token", "--y"}));
+  EXPECT_EQ(secrets_in(words), (std::vector<std::string>{"hf_abcdefgh", "12345678"}));
+}
+
 TEST(Masker, HidesTheLongestMatchEverywhere) {
   Masker masker;
   masker.hide("/home/me", "~");

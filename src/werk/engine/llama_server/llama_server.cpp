@@ -142,6 +142,10 @@ Result<std::unique_ptr<LlamaServerEngine::Launched>> LlamaServerEngine::launch(
   launched->masker.hide(launched->reach.socket, "<socket>");
   launched->masker.hide(launched->reach.secret, "<key>");
   launched->log_masker.hide(launched->reach.secret, "<key>");
+  for (const std::string& secret : secrets_in(settings_.launch.options.extra_arguments)) {
+    launched->masker.hide(secret, "***");
+    launched->log_masker.hide(secret, "***");
+  }
   launched->since = services_.clock.now();
 
   process::Command command;
@@ -161,7 +165,7 @@ Result<std::unique_ptr<LlamaServerEngine::Launched>> LlamaServerEngine::launch(
   }
   log::info("{}: starting llama-server {} for '{}': {} {}", plan.key.text(),
             executable.version.text(), plan.manifest.id, executable.path,
-            shell_line(command.arguments));
+            shell_line(without_secrets(command.arguments)));
   // An engine refuses to bind where a file lies.
   unlink(launched->reach.socket.c_str());
   auto child = services_.children.spawn(std::move(command));
