@@ -157,6 +157,9 @@ TEST_F(ImportCommand, ListsAndLinksWhatOtherToolsKeep) {
 
   model("own.gguf", "Own", 3);
   EXPECT_EQ(werk({"import", path("own.gguf"), "--name", "lone:Q8_0"}).status, 0);
+  fs::resize_file(folder_ / "ollama/blobs" / ("sha256-" + digest), 100);
+  EXPECT_NE(werk({"list"}).err.find("'tiny:latest' cannot be loaded"), std::string::npos);
+  model("ollama/blobs/sha256-" + digest);
   const CommandRun rest = werk({"import", "--scan", "--link"});
   EXPECT_EQ(rest.status, 0) << rest.err;
   EXPECT_NE(rest.out.find("1 imported, 1 installed already, 1 left out"), std::string::npos)

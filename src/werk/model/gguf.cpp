@@ -45,10 +45,10 @@ constexpr std::array<std::string_view, 8> kWantedNumbers = {
     "clip.has_vision_encoder", "clip.has_audio_encoder"};
 
 // After the architecture's name and a dot.
-constexpr std::array<std::string_view, 8> kWantedOfArchitecture = {
+constexpr std::array<std::string_view, 9> kWantedOfArchitecture = {
     "context_length",          "block_count",          "embedding_length",
     "attention.head_count",    "attention.head_count_kv", "attention.key_length",
-    "attention.value_length",  "pooling_type"};
+    "attention.value_length",  "pooling_type",         "vision.block_count"};
 
 constexpr std::array<std::string_view, 11> kEncoders = {
     "bert",         "nomic-bert",  "nomic-bert-moe", "neo-bert",        "jina-bert-v2",
@@ -375,6 +375,7 @@ void HeaderReader::fill_info() {
   };
   info_.key_length = length("attention.key_length");
   info_.value_length = length("attention.value_length");
+  info_.encoder_inside = most("vision.block_count") != 0;
   info_.split_index = find("split.no");
   info_.split_count = find("split.count");
   info_.projection_length = find("clip.vision.projection_dim");

@@ -58,6 +58,10 @@ struct GgufInfo {
   std::uint64_t split_index = 0;
   std::uint64_t split_count = 0;
 
+  // The model's image encoder is in the same file, as Ollama's own converter writes it; llama.cpp
+  // wants it in a projector and refuses such a file (ggml-org/llama.cpp#27349).
+  bool encoder_inside = false;
+
   // Of a projector: the embedding length of the models it suits, and what it reads.
   std::uint64_t projection_length = 0;
   bool reads_images = false;

@@ -100,6 +100,10 @@ ToolModel read_model(const fs::path& folder, const fs::path& file, const OllamaN
   std::optional<fs::path> projector;
   if (!layers.projector.empty()) projector = blob(folder, layers.projector);
   ToolModel model = planned_model(kTool, name.text(), weights, ProjectorRule::none, projector);
+  if (model.plan && model.plan->weights.encoder_inside) {
+    return unusable_model(kTool, name.text(), weights,
+                          "Its image encoder is in the same file, which only Ollama reads.");
+  }
   constexpr std::string_view kLatest = ":latest";
   if (model.name.ends_with(kLatest)) {
     model.aliases.push_back(model.name.substr(0, model.name.size() - kLatest.size()));

@@ -99,6 +99,10 @@ TEST_F(ToolModels, OfOllamaThatCannotBeUsedSayWhy) {
   const fs::path library = "registry.ollama.ai/library";
   ollama(library / "lora/latest", {layer("model", 'a'), layer("adapter", 'f')});
   ollama(library / "cloud/latest", {});
+  test::GgufBuilder vision = test::tiny_model();
+  vision.add_u32("llama.vision.block_count", 27);
+  write("o/blobs/sha256-" + digest_of('d'), vision.bytes());
+  ollama(library / "vision/latest", {layer("model", 'd')});
   ollama(library / "mlx/latest", {layer("tensor", 'a')});
   ollama(library / "gone/latest", {layer("model", 'e')});
   write("o/manifests" / library / "cut/latest", "{\"layers\":[");
@@ -111,7 +115,8 @@ TEST_F(ToolModels, OfOllamaThatCannotBeUsedSayWhy) {
   write("o/manifests/.DS_Store", "x");
   write("o/manifests" / library / ".DS_Store", "x");
   const Found all = found();
-  EXPECT_EQ(all.size(), 8u);
+  EXPECT_EQ(all.size(), 9u);
+  EXPECT_NE(all.at("Ollama vision:latest").find("image encoder"), std::string::npos);
   EXPECT_NE(all.at("Ollama lora:latest").find("adapter"), std::string::npos);
   EXPECT_NE(all.at("Ollama cloud:latest").find("no weights"), std::string::npos);
   EXPECT_NE(all.at("Ollama mlx:latest").find("safetensors"), std::string::npos);

@@ -68,16 +68,14 @@ class Offers {
     return offer;
   }
 
-  // The names that are still free.
-  std::vector<std::string> free_aliases(const Offer& offer) const {
-    std::vector<std::string> free;
+  // The aliases that are still free; they aren't any more.
+  std::vector<std::string> claim_aliases(const Offer& offer) {
+    std::vector<std::string> claimed;
     for (const std::string& alias : offer.model.aliases) {
-      const bool fits = model::check_model_id(alias) && alias != offer.id;
-      if (fits && !model::is_taken(alias, installed_) && !taken_.contains(alias)) {
-        free.push_back(alias);
-      }
+      if (!model::check_model_id(alias) || model::is_taken(alias, installed_)) continue;
+      if (taken_.insert(alias).second) claimed.push_back(alias);
     }
-    return free;
+    return claimed;
   }
 
  private:
@@ -170,7 +168,7 @@ void list(const std::vector<Offer>& offers, Json as) {
   if (any) fmt::print("\n`werk import --scan --link [NAME...]` registers them where they lie.\n");
 }
 
-void register_all(const std::vector<Offer>& offers, const Offers& names, ImportRun& run) {
+void register_all(const std::vector<Offer>& offers, Offers& names, ImportRun& run) {
   for (const Offer& offer : offers) {
     if (run.is_interrupted()) return;
     const std::string what = fmt::format("{} of {}", offer.model.name, offer.model.tool);
@@ -185,7 +183,7 @@ void register_all(const std::vector<Offer>& offers, const Offers& names, ImportR
     model::ImportRequest request;
     request.path = offer.model.path;
     request.id = offer.id;
-    request.aliases = names.free_aliases(offer);
+    request.aliases = names.claim_aliases(offer);
     request.mode = model::ImportMode::link;
     request.source = fmt::format("{}: {}", offer.model.tool, offer.model.name);
     request.projector_rule = model::ProjectorRule::none;

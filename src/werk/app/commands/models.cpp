@@ -51,6 +51,12 @@ int list_command(const CommandLine& line, const std::filesystem::path& home) {
   for (const auto& broken : listing->broken) {
     fmt::print(stderr, "werk: {} is unusable: {}\n", broken.id, broken.error.message);
   }
+  // A model whose files are gone or changed is listed, and told before a call meets it.
+  for (const auto& model : listing->models) {
+    if (const Status whole = model::verify(model); !whole) {
+      fmt::print(stderr, "werk: {}\n", whole.error().message);
+    }
+  }
   if (line.json == Json::yes) {
     json::array all;
     for (const auto& model : listing->models)
