@@ -274,6 +274,8 @@ class ScriptedHub::Server {
       const std::size_t end = bytes.find("\r\n\r\n");
       if (end == std::string::npos) {
         open = wire.read_some(bytes);
+        // No request begins so: a client that wants TLS here.
+        if (!bytes.empty() && bytes.front() == '\x16') open = false;
         continue;
       }
       const std::string head = bytes.substr(0, end + 2);

@@ -79,7 +79,7 @@ TEST_F(HubPullTest, SurvivesACutOfEveryAnswerAtEveryPart) {
   std::size_t cuts = 0;
   for (const auto& [target, at_content_host] : targets) {
     const std::size_t whole = hub.answer_bytes(target, at_content_host);
-    std::vector<std::size_t> places = {0, 9, whole / 2, whole - 1};
+    std::vector<std::size_t> places = {0, 9, 20, whole / 2, whole - 1};
     if (at_content_host) {
       const std::size_t head = whole - content_.size();
       places.insert(places.end(), {1, head / 2, head - 2, head - 1, head, head + 1});
@@ -96,6 +96,32 @@ TEST_F(HubPullTest, SurvivesACutOfEveryAnswerAtEveryPart) {
     }
   }
   EXPECT_GE(cuts, 15u);
+}
+
+TEST_F(HubPullTest, SurvivesCutsUnderTlsToo) {
+  ScriptedHub hub(test::HubWire::tls);
+  offer(hub);
+  pull_.hub.ca_file = hub.certificate();
+  const std::size_t head = hub.answer_bytes(blob(), true) - content_.size();
+  for (const std::size_t at :
+       {std::size_t{0}, head, head + 16 * 1024, head + content_.size() - 1}) {
+    hub.next(test::hub_tree_target(), cut(20));
+    hub.next(blob(), cut(at));
+    const auto pulled = pull();
+    ASSERT_TRUE(pulled) << at << ": " << pulled.error().message;
+    EXPECT_EQ(installed_bytes(), content_);
+    EXPECT_EQ(litter(), 0u);
+    EXPECT_FALSE(waits_.empty());
+    reset();
+  }
+}
+
+TEST_F(HubPullTest, AnEndpointThatSpeaksNoTlsIsToldAtOnce) {
+  ScriptedHub hub;
+  offer(hub);
+  pull_.hub.endpoint.replace(0, 4, "https");
+  EXPECT_NE(error().find("HF_ENDPOINT"), std::string::npos);
+  EXPECT_TRUE(waits_.empty());
 }
 
 TEST_F(HubPullTest, GoesOnByRangeWhereItWasCut) {

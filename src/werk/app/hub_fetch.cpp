@@ -110,7 +110,8 @@ FetchFault fault_of(CURLcode code) {
     case CURLE_OK: return FetchFault::none;
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_CONNECT: return FetchFault::away;
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR: return FetchFault::away;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ENGINE_NOTFOUND:
@@ -136,6 +137,7 @@ struct HubFetcher::Curl {
   // Of the answer that comes in.
   const FetchOrder* order = nullptr;
   FetchHead head;
+  bool head_is_whole = false;
   bool shown_head = false;
   bool receiver_stopped = false;
   bool cancelled = false;
@@ -152,12 +154,14 @@ struct HubFetcher::Curl {
 
   void take_header(std::string_view line) {
     if (!line.starts_with("HTTP/")) {
+      head_is_whole = head_is_whole || trim(line).empty();
       note_header(head, line);
       linked_digest = head.linked_digest;
       return;
     }
     // A new answer, after an interim one or a redirect.
     head = FetchHead();
+    head_is_whole = false;
     head.linked_digest = linked_digest;
     const std::size_t space = line.find(' ');
     if (space == std::string_view::npos) return;
@@ -227,9 +231,17 @@ struct HubFetcher::Curl {
     set(CURLOPT_XFERINFODATA, this);
   }
 
+  // Whether there was a connection, TLS included, to ask on.
+  bool began() const {
+    curl_off_t microseconds = 0;
+    curl_easy_getinfo(easy.get(), CURLINFO_PRETRANSFER_TIME_T, &microseconds);
+    return microseconds > 0;
+  }
+
   // One answer, without following it anywhere.
   Fetched hop(const std::string& url) {
     head = FetchHead();
+    head_is_whole = false;
     shown_head = false;
     receiver_stopped = false;
     ignored_bytes = 0;
@@ -246,11 +258,14 @@ struct HubFetcher::Curl {
     CURLcode code = curl_easy_perform(easy.get());
     set(CURLOPT_HTTPHEADER, nullptr);
     set(CURLOPT_RANGE, nullptr);
+    // The library takes a head that breaks off for an answer without a body.
+    if (code == CURLE_OK && !head_is_whole) code = CURLE_GOT_NOTHING;
     const bool has_body = head.status == 200 || head.status == 206;
     if (code == CURLE_OK && has_body && !show_head()) receiver_stopped = true;
     // The rest of a body that nobody reads doesn't matter.
     if (code == CURLE_WRITE_ERROR && !has_body && !cancelled) code = CURLE_OK;
     Fetched fetched{head, fault_of(code), {}};
+    if (code == CURLE_OPERATION_TIMEDOUT && !began()) fetched.fault = FetchFault::away;
     if (receiver_stopped) fetched.fault = FetchFault::receiver;
     if (cancelled) fetched.fault = FetchFault::cancelled;
     if (fetched.fault != FetchFault::none) {

@@ -32,7 +32,7 @@ struct FetchHead {
 enum class FetchFault : std::uint8_t {
   none,       // the answer came whole, whatever its status
   passing,    // cut or silent: another try may work
-  away,       // nobody could be reached
+  away,       // nobody could be reached, or nobody who speaks TLS
   lasting,    // refused by TLS, a wrong address, a redirect that is not followed
   cancelled,  // the person ended it
   receiver,   // a callback wanted no more
