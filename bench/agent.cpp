@@ -12,7 +12,6 @@
 #include "bench/support/conversation.hpp"
 #include "bench/support/main.hpp"
 #include "bench/support/report.hpp"
-#include "bench/support/stats.hpp"
 
 namespace werk::bench {
 namespace {
@@ -113,21 +112,15 @@ double measure(const Setting& setting, const Folder& folder, const std::string& 
   for (std::size_t i = 0; i < kConversations; ++i) sessions.emplace_back(i);
   double all = 0;
   for (std::size_t turn = 1; turn <= turns_of(setting); ++turn) {
-    std::vector<Round> fresh;
-    std::vector<double> cached_tokens;
-    std::vector<double> prompt;
+    std::vector<Reply> replies;
     for (Session& session : sessions) {
       const std::string request = party.request(session.next_request(party.model));
-      const Reply reply = read_reply(party.dialect, ask(party.endpoint, request));
-      fresh.push_back({static_cast<double>(reply.new_tokens()), 1});
-      cached_tokens.push_back(static_cast<double>(reply.cached_tokens));
-      prompt.push_back(static_cast<double>(reply.prompt_tokens));
-      all += fresh.back().value;
+      replies.push_back(read_reply(party.dialect, ask(party.endpoint, request)));
+      all += static_cast<double>(replies.back().new_tokens());
     }
-    report({"edits",
-            fmt::format("new prompt tokens in turn {}, --prompt-edits {}{}", turn, mode, with),
-            "tokens", summarize(fresh), Better::none, 0, 0,
-            fmt::format("{:.0f} cached of {:.0f}", median(cached_tokens), median(prompt)), 1});
+    report_new_tokens(
+        "edits", fmt::format("new prompt tokens in turn {}, --prompt-edits {}{}", turn, mode, with),
+        replies);
   }
   node->stop();
   return all;
@@ -136,14 +129,18 @@ double measure(const Setting& setting, const Folder& folder, const std::string& 
 void run(const Goals&) {
   const Setting setting = read_setting();
   const Folder folder;
+  const std::string strictly = fmt::format(", engine with {}", kStrictSlots);
   const double with = measure(setting, folder, "on", "", "");
-  measure(setting, folder, "on", std::string(kStrictSlots),
-          fmt::format(", engine with {}", kStrictSlots));
+  const double strict = measure(setting, folder, "on", std::string(kStrictSlots), strictly);
   const double without = measure(setting, folder, "off", "", "");
-  report({"edits", "prompt tokens the engine reads, on / off", "", single(with / without),
-          Better::none, 0, 0,
-          fmt::format("{:.0f} and {:.0f} in {} conversations of {} turns on one slot", with,
-                      without, kConversations, turns_of(setting))});
+  const auto report_ratio = [&](const std::string& how, double read) {
+    report({"edits", "prompt tokens the engine reads, on / off" + how, "", single(read / without),
+            Better::none, 0, 0,
+            fmt::format("{:.0f} and {:.0f} in {} conversations of {} turns on one slot", read,
+                        without, kConversations, turns_of(setting))});
+  };
+  report_ratio("", with);
+  report_ratio("; on: " + strictly.substr(2), strict);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 // that take turns: the node steers nothing. Tokens are counted, nothing is timed.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -13,7 +12,6 @@
 #include "bench/support/main.hpp"
 #include "bench/support/mock_control.hpp"
 #include "bench/support/report.hpp"
-#include "bench/support/stats.hpp"
 
 namespace werk::bench {
 namespace {
@@ -174,19 +172,10 @@ void measure_slots(const Setting& setting, const Folder& folder, const Case& one
   const Party party{node->endpoint(), Dialect::openai, setting.model, ""};
   Talk talk(kConversations, one.system_words, 0);
   for (std::size_t turn = 1; turn <= turns; ++turn) {
-    std::vector<Round> fresh;
-    std::vector<double> cached;
-    std::vector<double> prompt;
-    for (const Reply& reply : talk.turn(party, Order::in_turn)) {
-      fresh.push_back({static_cast<double>(reply.new_tokens()), 1});
-      cached.push_back(static_cast<double>(reply.cached_tokens));
-      prompt.push_back(static_cast<double>(reply.prompt_tokens));
-    }
-    report({"slots",
-            fmt::format("{} slot{}, {}: new prompt tokens in turn {}", one.slots,
-                        one.slots == 1 ? "" : "s", one.name, turn),
-            "tokens", summarize(fresh), Better::none, 0, 0,
-            fmt::format("{:.0f} cached of {:.0f}", median(cached), median(prompt)), 1});
+    report_new_tokens("slots",
+                      fmt::format("{} slot{}, {}: new prompt tokens in turn {}", one.slots,
+                                  one.slots == 1 ? "" : "s", one.name, turn),
+                      talk.turn(party, Order::in_turn));
   }
   node->stop();
 }

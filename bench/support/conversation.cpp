@@ -6,6 +6,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "bench/support/report.hpp"
+
 namespace werk::bench {
 namespace {
 
@@ -127,6 +129,20 @@ Reply read_reply(Dialect dialect, const Answer& answer) {
   const json::value& content = member(choice, {"message", "content"});
   if (content.is_string()) reply.text = content.as_string();
   return reply;
+}
+
+void report_new_tokens(const std::string& goal, const std::string& name,
+                       const std::vector<Reply>& turn) {
+  std::vector<Round> fresh;
+  std::vector<double> cached;
+  std::vector<double> prompt;
+  for (const Reply& reply : turn) {
+    fresh.push_back({static_cast<double>(reply.new_tokens()), 1});
+    cached.push_back(static_cast<double>(reply.cached_tokens));
+    prompt.push_back(static_cast<double>(reply.prompt_tokens));
+  }
+  report({goal, name, "tokens", summarize(fresh), Better::none, 0, 0,
+          fmt::format("{:.0f} cached of {:.0f}", median(cached), median(prompt)), 1});
 }
 
 std::unique_ptr<Node> node_with_tools(const Setting& setting, const Folder& folder,

@@ -50,6 +50,9 @@ struct Reply {
   std::uint64_t new_tokens() const { return prompt_tokens - cached_tokens; }
 };
 Reply read_reply(Dialect dialect, const Answer& answer);
+// What the engine read anew in one turn: the median of the conversations and their range.
+void report_new_tokens(const std::string& goal, const std::string& name,
+                       const std::vector<Reply>& turn);
 
 // Whom to ask, and how.
 struct Party {
