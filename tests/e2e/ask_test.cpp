@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <fstream>
 
+#include "tests/e2e/command_home.hpp"
 #include "tests/e2e/test_node.hpp"
-#include "tests/support/command_process.hpp"
 
 namespace werk::test {
 namespace {
@@ -15,63 +14,13 @@ namespace json = boost::json;
 
 constexpr std::string_view kWhole = "tok0 tok1 tok2 tok3 tok4 tok5 tok6 tok7 \n";
 
-class RunTest : public ::testing::Test {
+class RunTest : public CommandHome {
  protected:
-  explicit RunTest(json::object engine = {}) : engines_(std::move(engine)) {}
+  explicit RunTest(json::object engine = {}) : CommandHome("run", std::move(engine)) {}
 
-  void install(const std::vector<std::string>& ids) {
-    for (const std::string& id : ids) install_tiny_models(home_.path(), {{id}});
-  }
-  std::vector<std::string> environment() const {
-    std::vector<std::string> all = engines_.environment();
-    all.push_back("WERK_LLAMA_SERVER=" + EngineControl::program());
-    all.push_back("WERK_HOME=" + home_.path().string());
-    return all;
-  }
-  CommandProcess::Settings settings(std::vector<std::string> words,
-                                    Around around = Around::nothing) const {
-    words.insert(words.begin(), "run");
-    return {std::move(words), environment(), around, {}};
-  }
-  CommandRun run(std::vector<std::string> words, std::string_view input = {},
-                 Around around = Around::nothing) const {
-    CommandProcess command(settings(std::move(words), around));
-    if (around == Around::pipes) {
-      command.type(input);
-      command.end_input();
-    }
-    CommandRun done;
-    done.status = command.wait_exit();
-    done.out = command.out();
-    done.err = command.err();
-    return done;
-  }
-  EngineEvent generation() {
-    return engines_.expect("request", [](const EngineEvent& one) {
-      const json::value* generation = one.all.if_contains("generation");
-      return generation != nullptr && generation->is_bool() && generation->get_bool();
-    });
-  }
-  // What the next one was asked.
-  json::object asked() { return json::parse(generation().text("body")).as_object(); }
   std::string prompt_asked() {
     return std::string(asked().at("messages").as_array().back().at("content").as_string());
   }
-  void expect_nothing_left() const {
-    EXPECT_TRUE(engines_.none_living_within(std::chrono::seconds(10)));
-    EXPECT_FALSE(std::filesystem::exists(home_.path() / "run" / "node.json"));
-  }
-  static void expect_has(const std::string& text, std::string_view part) {
-    EXPECT_NE(text.find(part), std::string::npos) << "no " << part << " in\n" << text;
-  }
-  // One line that begins with our name.
-  static void expect_one_line(const std::string& text) {
-    EXPECT_TRUE(text.starts_with("werk: ")) << text;
-    EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
-  }
-
-  TemporaryFolder home_;
-  EngineControl engines_;
 };
 
 TEST_F(RunTest, WithoutANodeItAnswersWithOneOfItsOwnAndLeavesNothingBehind) {

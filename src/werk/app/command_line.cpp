@@ -211,6 +211,12 @@ struct Commands {
     add_ask_options(*ask);
     add_json(*ask);
     ask->callback([this] { line.command = CommandId::ask; });
+    CLI::App* chat =
+        app.add_subcommand("chat", "talk with a model; /help there shows what it takes");
+    chat->fallthrough();
+    chat->add_option("model", line.subject, "it may be left out if there is only one");
+    add_ask_options(*chat);
+    chat->callback([this] { line.command = CommandId::chat; });
   }
 
  private:

@@ -26,6 +26,7 @@ enum class CommandId : std::uint8_t {
   config_check,
   ask,
   explain,
+  chat,
 };
 
 enum class IfMissing : std::uint8_t { no, yes };
@@ -51,8 +52,8 @@ struct CommandLine {
   std::string subject;  // the engine, model, file or client the command is about
   std::string name;     // import, pull: --name
   std::vector<std::string> aliases;
-  std::string from;    // engine install: --from
-  std::string mmproj;  // import: --mmproj
+  std::string from;      // engine install: --from
+  std::string mmproj;    // import: --mmproj
   std::string file;      // pull: --file
   std::string revision;  // pull: --revision
   IfMissing if_missing = IfMissing::no;

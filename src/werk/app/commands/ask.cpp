@@ -186,13 +186,12 @@ int ask_failed(const Error& error) {
   return 1;
 }
 
-Result<bool> knows_model(const NodeClient& node, const std::string& name) {
+Status check_model(const NodeClient& node, const std::string& name) {
   NodeRequest request;
   request.target = "/v1/models/" + path_segment(name);
   auto found = node.ask(request);
-  if (found) return true;
-  if (found.error().code == ErrorCode::model_not_found) return false;
-  return pass_on(found);
+  if (!found) return pass_on(found);
+  return {};
 }
 
 int ask_command(const CommandLine& line, const Settings& settings,

@@ -9,8 +9,8 @@
 
 namespace werk::app {
 
-// Whether the node knows that name.
-Result<bool> knows_model(const NodeClient& node, const std::string& name);
+// Fails with near names where the node has no such model.
+Status check_model(const NodeClient& node, const std::string& name);
 
 // The failure as one line on standard error, and the command's exit status: 130 after a signal.
 int ask_failed(const Error& error);

@@ -29,12 +29,14 @@ constexpr std::string_view kPlain = "\033[0m";
 
 double seconds(Time::duration time) { return std::chrono::duration<double>(time).count(); }
 
-// Whether the node has the model ready; asked only to say what is waited for.
-bool is_loaded(const NodeClient& node, const std::string& model) {
+// Whether the node has the model ready; asked only to say what is waited for. Fails only after a
+// signal.
+Result<bool> is_loaded(const NodeClient& node, const std::string& model) {
   NodeRequest request;
   request.target = "/werk/v1/observability";
   request.silence_max = 5s;
-  const auto text = node.ask(request);
+  auto text = node.ask(request);
+  if (!text && text.error().code == ErrorCode::cancelled) return pass_on(text);
   if (!text) return true;
   boost::system::error_code error;
   const json::value page = json::parse(*text, error);
@@ -140,10 +142,12 @@ class Screen {
   bool reader_left_ = false;
 };
 
-std::string waited_for(const NodeClient& node, const std::string& model) {
-  if (!can_rewrite(2)) return {};
-  if (model.empty()) return "waiting for the model";
-  return fmt::format("{} {}", is_loaded(node, model) ? "waiting for" : "loading", model);
+Result<std::string> waited_for(const NodeClient& node, const std::string& model) {
+  if (!can_rewrite(2)) return std::string();
+  if (model.empty()) return std::string("waiting for the model");
+  auto loaded = is_loaded(node, model);
+  if (!loaded) return pass_on(loaded);
+  return fmt::format("{} {}", *loaded ? "waiting for" : "loading", model);
 }
 
 }  // namespace
@@ -161,7 +165,12 @@ std::string question_body(const std::string& model, const std::string& messages,
 Answered show_answer(const NodeClient& node, const std::string& model, const std::string& messages,
                      const AskOptions& options) {
   Answered answered;
-  Screen screen(options, waited_for(node, model));
+  Result<std::string> wait = waited_for(node, model);
+  if (!wait) {
+    answered.problem = wait.error();
+    return answered;
+  }
+  Screen screen(options, std::move(*wait));
   NodeClient::GoOn go_on = NodeClient::GoOn::yes;
   AnswerListener listener;
   listener.on_text = [&](std::string_view piece) {

@@ -30,6 +30,7 @@ class AskedNode {
   std::string unnamed_model() const;
   // What to say when the node can't tell either.
   std::string way_to_name() const;
+  bool is_own() const { return own_ != nullptr; }
   // Ends the command's own node, if it has one.
   void end();
 

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <exception>
 
 #include "werk/app/commands/ask.hpp"
+#include "werk/app/commands/chat.hpp"
 #include "werk/app/commands/config.hpp"
 #include "werk/app/commands/explain.hpp"
 #include "werk/app/commands/import.hpp"
@@ -37,7 +41,8 @@ Result<std::filesystem::path> home_of(const Settings& settings) {
 // something isn't.
 bool runs_by_settings(CommandId command) {
   return command == CommandId::serve || command == CommandId::launch || command == CommandId::ask ||
-         command == CommandId::config || command == CommandId::explain;
+         command == CommandId::chat || command == CommandId::config ||
+         command == CommandId::explain;
 }
 
 // Whether the command may go on.
@@ -67,13 +72,12 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::config_check: return config_check_command(line);
     case CommandId::ask: return ask_command(line, settings, home);
     case CommandId::explain: return explain_command(line, settings, home);
+    case CommandId::chat: return chat_command(line, settings, home);
   }
   return kUsageStatus;
 }
 
-}  // namespace
-
-int run(int argc, const char* const* argv) {
+int run_words(int argc, const char* const* argv) {
   const Parsed parsed = parse_command_line(argc, argv);
   if (!parsed.command) {
     fmt::print(parsed.exit_status == 0 ? stdout : stderr, "{}", parsed.text);
@@ -87,6 +91,24 @@ int run(int argc, const char* const* argv) {
   const auto home = home_of(*settings);
   if (!home) return complain(home.error(), kUsageStatus);
   return run_command(*parsed.command, *settings, *home);
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv) {
+  int status = 1;
+  try {
+    status = run_words(argc, argv);
+  } catch (const std::exception& error) {
+    // Printing throws where a disk is full; other libraries where memory is.
+    return complain({ErrorCode::io, error.what()}, 1);
+  }
+  if (std::fflush(stdout) != 0 && status == 0) {
+    return complain(
+        {ErrorCode::io, fmt::format("cannot write to standard output: {}", std::strerror(errno))},
+        1);
+  }
+  return status;
 }
 
 }  // namespace werk::app
