@@ -218,6 +218,27 @@ struct Commands {
     add_ask_options(*chat);
     chat->callback([this] { line.command = CommandId::chat; });
   }
+  void add_service(CLI::App& app) {
+    CLI::App* service =
+        app.add_subcommand("service", "the node as a service of yours that systemd runs");
+    service->require_subcommand(1)->fallthrough();
+    CLI::App* install = service->add_subcommand(
+        "install", "write the unit; the options given here are those of the service");
+    install->fallthrough();
+    install->add_flag_callback(
+        "--now", [this] { line.now = Now::yes; }, "start it at once, with these options");
+    install->callback([this] { line.command = CommandId::service_install; });
+    CLI::App* uninstall = service->add_subcommand("uninstall", "stop it and remove the unit");
+    uninstall->fallthrough();
+    uninstall->callback([this] { line.command = CommandId::service_uninstall; });
+  }
+  void add_doctor(CLI::App& app) {
+    CLI::App* doctor = app.add_subcommand(
+        "doctor", "what this machine has and what it lacks; status 0 if something can be served");
+    doctor->fallthrough();
+    add_json(*doctor);
+    doctor->callback([this] { line.command = CommandId::doctor; });
+  }
 
  private:
   void add_url(CLI::App& app) {
@@ -288,6 +309,8 @@ Parsed parse_command_line(int argc, const char* const* argv) {
   commands.add_launch(app);
   commands.add_config(app);
   commands.add_ask(app);
+  commands.add_service(app);
+  commands.add_doctor(app);
   std::vector<std::string> behind;
   argc = own_words(argc, argv, behind);
   try {

@@ -27,6 +27,9 @@ enum class CommandId : std::uint8_t {
   ask,
   explain,
   chat,
+  doctor,
+  service_install,
+  service_uninstall,
 };
 
 enum class IfMissing : std::uint8_t { no, yes };
@@ -36,6 +39,7 @@ enum class Anyway : std::uint8_t { no, yes };
 
 enum class Reasoning : std::uint8_t { on_a_terminal, shown };
 enum class Verbose : std::uint8_t { no, yes };
+enum class Now : std::uint8_t { no, yes };
 
 // How a model is asked: run, chat.
 struct AskOptions {
@@ -67,6 +71,7 @@ struct CommandLine {
   bool scan = false;  // import
   std::string url;    // of a node elsewhere
   AskOptions ask;
+  Now now = Now::no;  // service install
 };
 
 // What parsing comes to: a command, or a text to print and an exit status (help, version, an error

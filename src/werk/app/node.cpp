@@ -15,6 +15,7 @@
 #include "werk/gateway/gateway.hpp"
 #include "werk/http/server.hpp"
 #include "werk/process/node_lock.hpp"
+#include "werk/process/notify.hpp"
 #include "werk/process/signals.hpp"
 
 namespace werk::app {
@@ -82,9 +83,10 @@ gateway::GatewaySettings gateway_settings(const Settings& settings) {
 class Node {
  public:
   Node(const Settings& settings, const std::filesystem::path& home, process::SocketFolder& sockets,
-       process::NodeLock& lock)
+       process::NodeLock& lock, const process::Notifier& notifier)
       : settings_(settings),
         lock_(lock),
+        notifier_(notifier),
         clock_(loop_.executor()),
         children_(loop_.executor(), clock_),
         tasks_(loop_.executor()),
@@ -129,6 +131,8 @@ class Node {
     std::optional<routing::Route> default_route;
     const auto catalogue = co_await models_.current();
     note_strangers(*catalogue);
+    if (catalogue->models().empty())
+      log::warn("no model is installed; `werk pull smollm2` or `werk import FILE` brings one");
     if (settings_.model) {
       Result<routing::Route> route = router_->route(*catalogue, *settings_.model);
       if (!route) co_return pass_on(route);
@@ -155,6 +159,8 @@ class Node {
       if (model.pinned == Permission::yes && catalogue->find(model.id) != nullptr)
         tasks_.spawn(prepare_pinned(model.id));
     }
+    notifier_.tell(fmt::format("READY=1\nSTATUS=serves {} at {}\n",
+                               settings_.model.value_or("every installed model"), url));
     co_return Status();
   }
 
@@ -197,6 +203,8 @@ class Node {
   }
 
   async::awaitable<void> drain() {
+    notifier_.tell(fmt::format("STOPPING=1\nSTATUS=shuts down; {} call(s) may end\n",
+                               gateway_->calls().active));
     log::info("shutting down: {} call(s) may take {:.0f} s to end; a second signal ends them now",
               gateway_->calls().active,
               std::chrono::duration<double>(settings_.drain_timeout).count());
@@ -227,6 +235,7 @@ class Node {
 
   const Settings& settings_;
   process::NodeLock& lock_;
+  const process::Notifier& notifier_;
   async::Loop loop_;
   async::SteadyClock clock_;
   async::Offload offload_;
@@ -255,6 +264,7 @@ int cannot_start(const Error& error) {
 }  // namespace
 
 int serve(const Settings& settings, const std::filesystem::path& home) {
+  const process::Notifier notifier = process::Notifier::take_from_environment();
   log::start(settings.log_level);
   for (const std::string& warning : settings.warnings) log::warn("{}", warning);
   Status exposed = check_exposure(settings);
@@ -265,7 +275,7 @@ int serve(const Settings& settings, const std::filesystem::path& home) {
   if (!sockets) return cannot_start(sockets.error());
   int status = 0;
   {
-    Node node(settings, home, *sockets, *lock);
+    Node node(settings, home, *sockets, *lock, notifier);
     status = node.run();
   }
   log::stop();

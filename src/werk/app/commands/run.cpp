@@ -10,11 +10,13 @@
 #include "werk/app/commands/ask.hpp"
 #include "werk/app/commands/chat.hpp"
 #include "werk/app/commands/config.hpp"
+#include "werk/app/commands/doctor.hpp"
 #include "werk/app/commands/explain.hpp"
 #include "werk/app/commands/import.hpp"
 #include "werk/app/commands/launch.hpp"
 #include "werk/app/commands/models.hpp"
 #include "werk/app/commands/remove.hpp"
+#include "werk/app/commands/service.hpp"
 #include "werk/app/engine_install.hpp"
 #include "werk/app/node.hpp"
 #include "werk/app/pull.hpp"
@@ -42,7 +44,7 @@ Result<std::filesystem::path> home_of(const Settings& settings) {
 bool runs_by_settings(CommandId command) {
   return command == CommandId::serve || command == CommandId::launch || command == CommandId::ask ||
          command == CommandId::chat || command == CommandId::config ||
-         command == CommandId::explain;
+         command == CommandId::service_install || command == CommandId::explain;
 }
 
 // Whether the command may go on.
@@ -73,6 +75,9 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::ask: return ask_command(line, settings, home);
     case CommandId::explain: return explain_command(line, settings, home);
     case CommandId::chat: return chat_command(line, settings, home);
+    case CommandId::doctor: return doctor_command(line, settings, home);
+    case CommandId::service_install: return service_install_command(line, settings, home);
+    case CommandId::service_uninstall: return service_uninstall_command();
   }
   return kUsageStatus;
 }

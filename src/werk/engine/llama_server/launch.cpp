@@ -195,6 +195,15 @@ std::optional<std::string> devices_for(Mode mode, const Executable& executable) 
 
 }  // namespace
 
+std::vector<std::string_view> missing_flags(const Executable& executable) {
+  std::vector<std::string_view> missing;
+  for (const Dispensable& one : kDispensable) {
+    const bool older = !one.older.empty() && executable.knows(one.older);
+    if (!one.word.empty() && !executable.knows(one.word) && !older) missing.push_back(one.word);
+  }
+  return missing;
+}
+
 ExtraSizing sizing_in(std::span<const std::string> extra_arguments) {
   ExtraSizing sizing;
   for (std::size_t i = 0; i < extra_arguments.size(); ++i) {

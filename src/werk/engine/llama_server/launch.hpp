@@ -50,6 +50,9 @@ Result<StartPlan> plan_start(const model::Manifest& manifest, const std::filesys
 Result<std::vector<std::string>> words_for(const StartPlan& plan, const LaunchSettings& settings,
                                            const Executable& executable);
 
+// Of the words that it can do without, those that this executable doesn't know.
+std::vector<std::string_view> missing_flags(const Executable& executable);
+
 // `own` without everything that would change an engine's behaviour or tell it a secret of Werk's,
 // plus the engine's key.
 std::vector<std::string> child_environment(std::span<const std::string> own,
