@@ -44,6 +44,7 @@ struct ConfigFile {
 
   std::string path;
   Place place = Place::home;
+  bool is_there = true;  // false: an empty one stands for the one that the home doesn't have
   ConfigTable top;
   std::vector<Fault> faults;  // of its syntax; what stands there is then not to be relied on
 

@@ -180,6 +180,7 @@ Result<ConfigFile> home_file(std::span<const GivenFlag> flags, const Environment
     return flag ? flag : environment(name);
   };
   ConfigFile file;
+  file.is_there = false;
   std::error_code unknown;
   const auto home = model::home_folder(home_variables, std::filesystem::current_path(unknown));
   if (!home) return file;  // whoever needs the home says so

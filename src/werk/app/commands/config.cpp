@@ -120,7 +120,9 @@ std::string config_table(const Settings& settings) {
   const std::vector<Shown> all = shown_of(settings);
   RowWidths widths;
   for (const Shown& shown : all) widths.name = std::max(widths.name, shown.key.size());
-  std::string out;
+  const ConfigFile& file = settings.file;
+  std::string out =
+      fmt::format("settings file: {}{}\n\n", file.path, file.is_there ? "" : " (there is none)");
   const auto append = [&](const Shown& shown) {
     append_row(out, widths, shown.key, shown.value.empty() ? "-" : shown.value, shown.source.text);
   };
@@ -134,7 +136,7 @@ std::string config_table(const Settings& settings) {
 
 std::string config_json(const Settings& settings) {
   json::object all;
-  all["file"] = settings.file.path;
+  all["file"] = settings.file.is_there ? json::value(settings.file.path) : json::value(nullptr);
   all["settings"] = in_json(shown_of(settings));
   json::object models;
   for (const ModelSettings& model : settings.models) models[model.id] = in_json(shown_of(model));
@@ -152,9 +154,7 @@ int config_check_command(const CommandLine& line) {
   const Result<Settings> settings = checked(line);
   if (!settings) return complain(settings.error().message);
   const ConfigFile& file = settings->file;
-  std::error_code unknown;
-  if (!std::filesystem::exists(file.path, unknown))
-    return complain(fmt::format("there is no settings file {}", file.path));
+  if (!file.is_there) return complain(fmt::format("there is no settings file {}", file.path));
   for (const std::string& warning : settings->warnings) complain(warning);
   for (const Fault& fault : file.faults) complain(fault_text(file, fault));
   if (!file.faults.empty()) return 1;

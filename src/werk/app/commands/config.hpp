@@ -11,7 +11,8 @@ namespace werk::app {
 
 // For people, in 80 columns; what isn't set is "-".
 std::string config_table(const Settings& settings);
-// For programs: {"file", "settings": {KEY: {"value", "source"}}, "models": {ID: {KEY: ...}}}.
+// For programs: {"file" (null: there is none), "settings": {KEY: {"value", "source"}}, "models":
+// {ID: {KEY: ...}}}.
 std::string config_json(const Settings& settings);
 
 int config_command(const CommandLine& line, const Settings& settings);

@@ -116,6 +116,7 @@ TEST(Config, ShowsEverySettingInEightyColumnsWithItsSource) {
   for (const Option& option : options())
     EXPECT_NE(table.find(key_of(option) + " "), std::string::npos) << key_of(option);
   EXPECT_NE(table.find("[models.\"m\"]\npin"), std::string::npos) << table;
+  EXPECT_NE(table.find("settings file: /home/of/werk.toml\n"), std::string::npos) << table;
   EXPECT_NE(table.find("defaults.temperature"), std::string::npos) << table;
 }
 
