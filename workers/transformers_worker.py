@@ -14,8 +14,8 @@ from typing import Any
 
 import werk_worker as worker
 
-# So many tokens of a prompt are computed between two looks at the inbox.
-PROMPT_CHUNK_TOKENS = 128
+# So many tokens of a prompt are computed between two looks at the inbox; smaller parts make a prompt slower.
+PROMPT_CHUNK_TOKENS = 256
 DTYPES = ('auto', 'float32', 'float16', 'bfloat16')
 OFFLINE = {'HF_HUB_OFFLINE': '1', 'TRANSFORMERS_OFFLINE': '1', 'HF_HUB_DISABLE_TELEMETRY': '1', 'TQDM_DISABLE': '1',
            'TRANSFORMERS_VERBOSITY': 'error', 'TOKENIZERS_PARALLELISM': 'false'}
@@ -23,7 +23,7 @@ OFFLINE = {'HF_HUB_OFFLINE': '1', 'TRANSFORMERS_OFFLINE': '1', 'HF_HUB_DISABLE_T
 
 class Transformers:
     name = 'transformers'
-    can = ('tools', 'seed', 'cancel', 'count')
+    can: Sequence[str] = ('tools', 'seed', 'cancel', 'count')
 
     def __init__(self) -> None:
         for package in ('torch', 'transformers', 'jinja2'):
@@ -89,16 +89,18 @@ class Transformers:
         if reserved:
             raise worker.Failure('invalid_request', f'{min(reserved)} can\'t be a variable of the template')
         try:
-            return apply(prompt.messages, tools=prompt.tools or None, add_generation_prompt=True, tokenize=False, **prompt.variables)
+            text: str = apply(prompt.messages, tools=prompt.tools or None, add_generation_prompt=True, tokenize=False,
+                              **prompt.variables)
+            return text
         # A template is a program: given messages that it doesn't expect it fails in every way a program can.
         except Exception as error:
             raise worker.Failure('invalid_request', f"the model's chat template refuses this: {error}") from error
 
     def encode(self, prompt: worker.Prompt) -> Sequence[int]:
         # A template writes the token that begins a text itself.
-        if prompt.text is None:
-            return self._tokenizer.encode(self.render(prompt), add_special_tokens=False)
-        return self._tokenizer.encode(prompt.text)
+        text = self.render(prompt) if prompt.text is None else prompt.text
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=prompt.text is not None)
+        return tokens
 
     def generate(self, prompt: Sequence[int], sampling: worker.Sampling, limit: int, turn: worker.Turn) -> bool:
         import torch
@@ -119,7 +121,8 @@ class Transformers:
         return streamer.ended
 
     def _decode(self, tokens: Sequence[int]) -> str:
-        return self._tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        text: str = self._tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return text
 
     def _configuration(self, sampling: worker.Sampling, prompt_tokens: int, limit: int) -> Any:
         configuration = copy.deepcopy(self._model.generation_config)

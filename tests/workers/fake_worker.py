@@ -15,7 +15,7 @@ import struct
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 sys.dont_write_bytecode = True
@@ -103,22 +103,26 @@ class ControlledChannel(worker.Channel):
 
 def misbehave(channel: worker.Channel, what: str, id: int) -> None:
     """Sends what no worker may send."""
-    known = {'unknown_type': {'type': 'nonsense', 'id': id},
-             'no_type': {'id': id},
-             'lacks_member': {'type': 'token', 'id': id},
-             'wrong_type': {'type': 'token', 'id': id, 'text': 7},
-             'wrong_id': {'type': 'token', 'id': id + 1000, 'text': 'stray'},
-             'out_of_turn': {'type': 'loaded', 'id': id, 'context': 1, 'template': {'tools': False, 'later_system': False}},
-             'second_start': {'type': 'started', 'id': id, 'prompt_tokens': 1, 'cached_tokens': 0},
-             'second_hello': {'type': 'hello', 'protocol': 1, 'engine': 'fake', 'engine_version': '1', 'can': []},
-             'fault': {'type': 'fault', 'message': 'the node said something odd'}}
-    raw = {'garbage': frame(b'this is no JSON'),
-           'no_object': frame(b'[1,2]'),
-           'no_utf8': frame(b'{"type":"token","text":"\xff"}'),
-           'too_deep': frame(b'{"type":' + b'[' * 500 + b']' * 500 + b'}'),
-           'empty': frame(b''),
-           'oversized': struct.pack('>I', 2 << 20) + b' ' * 4096,
-           'half': struct.pack('>I', 100) + b'{"type":'}
+    known: dict[str, dict[str, Any]] = {
+        'unknown_type': {'type': 'nonsense', 'id': id},
+        'no_type': {'id': id},
+        'lacks_member': {'type': 'token', 'id': id},
+        'wrong_type': {'type': 'token', 'id': id, 'text': 7},
+        'wrong_id': {'type': 'token', 'id': id + 1000, 'text': 'stray'},
+        'out_of_turn': {'type': 'loaded', 'id': id, 'context': 1, 'template': {'tools': False, 'later_system': False}},
+        'second_start': {'type': 'started', 'id': id, 'prompt_tokens': 1, 'cached_tokens': 0},
+        'second_hello': {'type': 'hello', 'protocol': 1, 'engine': 'fake', 'engine_version': '1', 'can': []},
+        'fault': {'type': 'fault', 'message': 'the node said something odd'},
+    }
+    raw = {
+        'garbage': frame(b'this is no JSON'),
+        'no_object': frame(b'[1,2]'),
+        'no_utf8': frame(b'{"type":"token","text":"\xff"}'),
+        'too_deep': frame(b'{"type":' + b'[' * 500 + b']' * 500 + b'}'),
+        'empty': frame(b''),
+        'oversized': struct.pack('>I', 2 << 20) + b' ' * 4096,
+        'half': struct.pack('>I', 100) + b'{"type":',
+    }
     if what in known:
         channel.send(known[what])
     else:
@@ -141,7 +145,7 @@ def die(how: str) -> None:
 class FakeEngine:
     name = 'fake'
     version = '1.0'
-    can = ('tools', 'seed', 'cancel', 'count')
+    can: Sequence[str] = ('tools', 'seed', 'cancel', 'count')
 
     def __init__(self, settings: dict[str, Any], control: Control, channel: ControlledChannel) -> None:
         self._settings = self._all_settings = settings
@@ -182,7 +186,7 @@ class FakeEngine:
         self._prompt = text_of(prompt)
         return [zlib.crc32(word.encode()) for word in self._prompt.split()]
 
-    def generate(self, prompt: list[int], sampling: worker.Sampling, limit: int, turn: worker.Turn) -> bool:
+    def generate(self, prompt: Sequence[int], sampling: worker.Sampling, limit: int, turn: worker.Turn) -> bool:
         reply, id = self._reply(), turn.id
         self._control.tell('generating', request=id, prompt_tokens=len(prompt), limit=limit, sampling=vars(sampling),
                            prompt=self._prompt)
@@ -208,7 +212,7 @@ class FakeEngine:
         knobs = {name: json_or_text(value) for name, value in KNOB.findall(self._prompt)}
         return self._settings.get('reply', {}) | own | knobs
 
-    def _pieces(self, prompt: list[int], sampling: worker.Sampling, reply: dict[str, Any]) -> list[str | bytes]:
+    def _pieces(self, prompt: Sequence[int], sampling: worker.Sampling, reply: dict[str, Any]) -> list[str | bytes]:
         """The answer's tokens: the same prompt and seed give the same ones."""
         if 'content' in reply:
             text = reply['content'] if isinstance(reply['content'], str) else ''.join(reply['content'])

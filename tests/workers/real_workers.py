@@ -34,8 +34,12 @@ def resident_mib(pid: int) -> int:
         return next(int(line.split()[1]) // 1024 for line in file if line.startswith('VmRSS'))
 
 
-class RealWorker:
+class RealWorker(unittest.TestCase):
     """What holds for each engine; the classes below name theirs."""
+    folder: str
+    worker: WorkerProcess
+    hello: Message
+    loaded: Message
     engine: str
     model: str
     # What a folder can't do without, and in which words its absence is told.
@@ -46,6 +50,8 @@ class RealWorker:
 
     @classmethod
     def setUpClass(cls) -> None:
+        if cls is RealWorker:
+            raise unittest.SkipTest('the classes below have the engines')
         cls.folder = os.path.join(PREPARED, cls.model)
         for part in (cls.engine, cls.model):
             if not os.path.exists(os.path.join(PREPARED, part, 'ready')):
@@ -207,7 +213,7 @@ def replace(path: str, data: bytes) -> None:
         file.write(data)
 
 
-class OnnxGenai(RealWorker, unittest.TestCase):
+class OnnxGenai(RealWorker):
     engine = 'onnx-genai'
     model = 'smollm2-onnx'
     missing = {'genai_config.json': 'lacks genai_config.json: it makes a folder one of ONNX GenAI', 'model.onnx': 'lacks model.onnx',
@@ -234,7 +240,7 @@ class OnnxGenai(RealWorker, unittest.TestCase):
         self.with_folder('genai_config.json', enlarge, use)
 
 
-class Transformers(RealWorker, unittest.TestCase):
+class Transformers(RealWorker):
     engine = 'transformers'
     model = 'smollm2-hf'
     missing = {'config.json': 'lacks config.json: it says what the model is', 'model.safetensors': 'lacks model.safetensors',

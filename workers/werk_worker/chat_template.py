@@ -69,7 +69,8 @@ class JinjaTemplate:
         variables = self._tokens | prompt.variables | {
             'messages': prompt.messages, 'tools': prompt.tools or None, 'add_generation_prompt': True}
         try:
-            return template.render(**variables)
+            text: str = template.render(**variables)
+            return text
         # A template is a program: given messages that it doesn't expect it fails in every way a program can.
         except Exception as error:
             raise Failure('invalid_request', f"the model's chat template refuses this: {error}") from error

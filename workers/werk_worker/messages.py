@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,7 +98,7 @@ class _Members:
         self._value = value
 
     def take(self, name: str, kind: type, default: Any = _REQUIRED) -> Any:
-        value = self._value.get(name)
+        value: Any = self._value.get(name)
         if value is None:
             if default is _REQUIRED:
                 raise Broken(f'{self._what} lacks {name}')
@@ -107,7 +108,7 @@ class _Members:
         # A truth value is an int to Python, but not here.
         if type(value) is not kind:
             raise Broken(f'{name} of {self._what} has the wrong type')
-        if kind is float and not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             raise Broken(f'{name} of {self._what} is no finite number')
         return value
 
@@ -118,7 +119,7 @@ class _Members:
         return value
 
     def objects(self, name: str) -> list[Message]:
-        value = self.take(name, list, [])
+        value: list[Any] = self.take(name, list, [])
         if not all(isinstance(each, dict) for each in value):
             raise Broken(f'{name} of {self._what} holds something that is no object')
         return value
@@ -153,7 +154,9 @@ def _generate(members: _Members) -> Generate:
                     members.count('max_tokens', None))
 
 
-_READERS = {
+FromNode = Load | Unload | Generate | Count | Cancel | Ping | Stop
+
+_READERS: dict[str, Callable[[_Members], FromNode]] = {
     'load': _load,
     'unload': lambda members: Unload(members.count('id')),
     'generate': _generate,
@@ -162,8 +165,6 @@ _READERS = {
     'ping': lambda members: Ping(members.count('id')),
     'stop': lambda _: Stop(),
 }
-
-FromNode = Load | Unload | Generate | Count | Cancel | Ping | Stop
 
 
 def read(message: Message) -> FromNode:

@@ -5,6 +5,7 @@ Between two tokens the inbox is read without waiting, so that `cancel`, `ping` a
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import signal
 import sys
@@ -239,7 +240,5 @@ def run(make_engine: Callable[[Channel], Engine], channel_class: type[Channel] =
 
 def _fault(channel: Channel, message: str) -> None:
     print(f'werk worker: {message}', file=sys.stderr)
-    try:
+    with contextlib.suppress(Gone):
         channel.send({'type': 'fault', 'message': message})
-    except Gone:
-        pass
