@@ -19,6 +19,9 @@ PROMPT_CHUNK_TOKENS = 256
 DTYPES = ('auto', 'float32', 'float16', 'bfloat16')
 OFFLINE = {'HF_HUB_OFFLINE': '1', 'TRANSFORMERS_OFFLINE': '1', 'HF_HUB_DISABLE_TELEMETRY': '1', 'TQDM_DISABLE': '1',
            'TRANSFORMERS_VERBOSITY': 'error', 'TOKENIZERS_PARALLELISM': 'false'}
+# torch's threads wait for one another by spinning, which takes the cores from whatever else runs: with two threads on two busy cores
+# a token took seven times as much computing.
+WAITING = {'OMP_WAIT_POLICY': 'passive'}
 
 
 class Transformers:
@@ -201,7 +204,7 @@ def _place(torch: Any, options: worker.LoadOptions) -> tuple[Any, Any]:
 
 
 def main() -> None:
-    os.environ.update(OFFLINE)
+    os.environ.update(WAITING | os.environ | OFFLINE)  # how threads wait is the user's, if it is set
     worker.run(lambda _: Transformers())
 
 
