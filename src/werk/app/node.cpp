@@ -273,6 +273,8 @@ int serve(const Settings& settings, const std::filesystem::path& home) {
   if (!lock) return cannot_start(lock.error());
   Result<process::SocketFolder> sockets = process::SocketFolder::create(process::own_variable);
   if (!sockets) return cannot_start(sockets.error());
+  // What a killed import left may be as large as a model.
+  model::Store(home).sweep();
   int status = 0;
   {
     Node node(settings, home, *sockets, *lock, notifier);

@@ -163,6 +163,10 @@ Result<FileLock> Store::lock_for_change(StoreFiles& files) const {
   return lock;
 }
 
+void Store::sweep() const {
+  if (const auto lock = StoreFiles::try_lock(models_ / ".lock")) sweep_leftovers(models_);
+}
+
 Status Store::remove(std::string_view id) const {
   StoreFiles files(options_.hook);
   const fs::path folder = models_ / folder_name(id);

@@ -99,6 +99,10 @@ class Store {
   Result<InstalledModel> import_file(const ImportRequest& request,
                                      const OnProgress& on_progress = {}) const;
 
+  // Deletes what imports and removals of dead processes have left, as every change does first. Does
+  // nothing while another process changes the store.
+  void sweep() const;
+
   // By id only, broken ones too. The model is gone at once; then its files are deleted, linked ones
   // excepted. `not_found` when there is none; `io` when files could not be deleted (the next change
   // tries again). Whoever holds the files open keeps them until it closes them.

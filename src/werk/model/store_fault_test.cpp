@@ -177,6 +177,24 @@ TEST_F(StoreFaults, ALinkKilledAtAnyStepLeavesAWholeModelOrNoneAndTheFilesAsThey
   EXPECT_TRUE(fs::exists(folder_ / "mmproj-tiny.gguf"));
 }
 
+TEST_F(StoreFaults, ASweepDeletesWhatDeadProcessesLeftAndNothingElse) {
+  store().sweep();
+  EXPECT_FALSE(fs::exists(folder_ / "home")) << "there is nothing to sweep";
+  constexpr int kInTheMiddle = 12;
+  ASSERT_TRUE(dies_in([&] {
+    FailsAfter hook(kInTheMiddle, 0);
+    (void)store(&hook).import_file(request(ImportMode::copy));
+  }));
+  ASSERT_FALSE(leftovers().empty());
+  store().sweep();
+  EXPECT_TRUE(leftovers().empty());
+  const auto running = store().import_file(request(ImportMode::copy), [&](auto&) {
+    store().sweep();
+    return GoOn::yes;
+  });
+  EXPECT_TRUE(running) << "an import under way is nobody's leftover";
+}
+
 TEST_F(StoreFaults, AFailedRemovalLeavesTheModelOrNothingOfIt) {
   int failures = 0;
   for (int steps = 0;; ++steps) {
