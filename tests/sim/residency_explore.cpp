@@ -16,7 +16,7 @@ struct Edge {
 
 struct Node {
   std::vector<Edge> edges;
-  std::vector<bool> waiting;  // per caller
+  std::vector<bool> waiting;  // per caller, then per key: an unload that isn't done
   std::size_t parent = kNowhere;
   WorldEvent by{};
 };
@@ -28,8 +28,7 @@ std::string way_to(const Graph& graph, std::size_t node) {
   for (std::size_t at = node; graph[at].parent != kNowhere; at = graph[at].parent)
     steps.push_back(graph[at].by.text());
   std::string text;
-  for (auto it = steps.rbegin(); it != steps.rend(); ++it)
-    text += "\n  " + *it;
+  for (auto it = steps.rbegin(); it != steps.rend(); ++it) text += "\n  " + *it;
   return text;
 }
 
@@ -120,8 +119,7 @@ std::vector<WorldEvent> fair_events(const Node& node) {
 bool can_stay(const Graph& graph, const std::vector<std::size_t>& component,
               const Components& components) {
   std::vector<bool> member(graph.size(), false);
-  for (const std::size_t node : component)
-    member[node] = true;
+  for (const std::size_t node : component) member[node] = true;
   std::vector<WorldEvent> always = fair_events(graph[component.front()]);
   std::vector<WorldEvent> taken;
   bool has_edge = false;
@@ -142,16 +140,19 @@ bool can_stay(const Graph& graph, const std::vector<std::size_t>& component,
   });
 }
 
-std::optional<std::string> find_starvation(const Graph& graph, std::size_t callers) {
-  for (std::size_t caller = 0; caller < callers; ++caller) {
+std::optional<std::string> find_starvation(const Graph& graph, const WorldShape& shape) {
+  for (std::size_t caller = 0; caller < shape.callers + shape.keys; ++caller) {
     std::vector<bool> inside(graph.size());
     for (std::size_t node = 0; node < graph.size(); ++node)
       inside[node] = graph[node].waiting[caller];
     Components components(graph, inside, caller);
     for (const auto& component : components.find()) {
       if (!can_stay(graph, component, components)) continue;
-      return "caller " + std::to_string(caller) + " can wait for ever, in a cycle of " +
-             std::to_string(component.size()) +
+      const bool is_caller = caller < shape.callers;
+      const std::string who = is_caller
+                                  ? "caller " + std::to_string(caller)
+                                  : "an unload of key " + std::to_string(caller - shape.callers);
+      return who + " can wait for ever, in a cycle of " + std::to_string(component.size()) +
              " states, after:" + way_to(graph, component.front());
     }
   }
@@ -169,8 +170,8 @@ Exploration explore(const WorldShape& shape) {
     const auto [place, is_new] = known.emplace(world.fingerprint(), graph.size());
     if (is_new) {
       Node node;
-      for (std::size_t c = 0; c < shape.callers; ++c)
-        node.waiting.push_back(world.waits(c));
+      for (std::size_t c = 0; c < shape.callers; ++c) node.waiting.push_back(world.waits(c));
+      for (runtime::KeyId k = 0; k < shape.keys; ++k) node.waiting.push_back(world.unloads(k));
       node.parent = parent;
       node.by = by;
       graph.push_back(std::move(node));
@@ -193,7 +194,7 @@ Exploration explore(const WorldShape& shape) {
     }
   }
   result.states = graph.size();
-  result.broken = find_starvation(graph, shape.callers);
+  result.broken = find_starvation(graph, shape);
   return result;
 }
 

@@ -18,11 +18,20 @@ using runtime::WhenFull;
 // build all of it.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t kRandomSteps = 50'000;
-const std::vector<WorldShape> kShapes = {{2, 2, 1}, {2, 3, 1}, {3, 2, 2}};
+const std::vector<WorldShape> kShapes = {
+    {2, 2, 1}, {2, 3, 1}, {3, 2, 2}, {.keys = 2, .callers = 2, .capacity = 1, .acts = 2}};
 #else
 constexpr std::size_t kRandomSteps = 500'000;
-const std::vector<WorldShape> kShapes = {{2, 2, 1}, {2, 3, 1}, {2, 4, 1},
-                                         {3, 2, 2}, {3, 3, 1}, {3, 3, 2}};
+const std::vector<WorldShape> kShapes = {{2, 2, 1},
+                                         {2, 3, 1},
+                                         {2, 4, 1},
+                                         {3, 2, 2},
+                                         {3, 3, 1},
+                                         {3, 3, 2},
+                                         {.keys = 2, .callers = 2, .capacity = 1, .acts = 3},
+                                         {.keys = 2, .callers = 3, .capacity = 1, .acts = 2},
+                                         {.keys = 2, .callers = 2, .capacity = 2, .acts = 2},
+                                         {.keys = 3, .callers = 2, .capacity = 2, .acts = 1}};
 #endif
 
 class ResidencySimulation : public ::testing::Test {
@@ -48,7 +57,7 @@ TEST_F(ResidencySimulation, AMillionRandomStepsThroughLargeConfigurationsBreakNo
       given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   std::cout << "seed " << seed << "\n";
   for (const WhenFull when_full : {WhenFull::wait, WhenFull::refuse}) {
-    const Exploration seen = walk({9, 24, 4, when_full}, seed, kRandomSteps);
+    const Exploration seen = walk({9, 24, 4, when_full, kRandomSteps}, seed, kRandomSteps);
     EXPECT_FALSE(seen.broken) << *seen.broken;
   }
 }
@@ -57,6 +66,7 @@ TEST_F(ResidencySimulation, EveryPlantedFaultIsCaught) {
   for (const NamedFault& named : kFaults) {
     planted_fault = named.fault;
     Exploration seen = explore({2, 3, 1});
+    if (!seen.broken) seen = explore({.keys = 2, .callers = 2, .capacity = 1, .acts = 2});
     if (!seen.broken) seen = explore({3, 3, 2});
     EXPECT_TRUE(seen.broken) << "not caught: " << named.name;
     if (seen.broken)

@@ -22,7 +22,12 @@ struct WorldEvent {
     stopped,
     turn,
     shutdown,
-    stop_leased
+    stop_leased,
+    unload,
+    unload_now,
+    pin,
+    unpin,
+    idle
   };
   Kind kind;
   std::size_t caller = 0;
@@ -37,6 +42,7 @@ struct WorldShape {
   std::size_t callers = 3;
   std::size_t capacity = 1;
   runtime::WhenFull when_full = runtime::WhenFull::wait;
+  std::size_t acts = 0;  // how often a person unloads, pins or unpins something
   std::string text() const;
 };
 
@@ -48,6 +54,8 @@ class ResidencyWorld {
   // Lets the event happen; the name of the broken promise, if one broke.
   std::optional<std::string> happen(const WorldEvent& event);
   bool waits(std::size_t caller) const { return callers_[caller].state == Caller::State::waiting; }
+  // An unload that isn't done.
+  bool unloads(runtime::KeyId key) const { return unloading_[key]; }
   std::string fingerprint() const;
 
  private:
@@ -60,11 +68,16 @@ class ResidencyWorld {
   // What physically exists, whatever Residency believes.
   enum class Body : std::uint8_t { none, starting, up, stopping };
 
+  void add_acts(std::vector<WorldEvent>& events) const;
+  runtime::Residency::Effects act(const WorldEvent& event);
   std::optional<std::string> carry_out(const runtime::Effect& effect);
   std::optional<std::string> carry_out_stop(runtime::KeyId key);
+  std::optional<std::string> check_stop_of(runtime::KeyId key) const;
   std::optional<std::string> answer(const runtime::Effect& effect, bool granted);
   std::optional<std::string> check_after(const WorldEvent& event,
                                          const std::vector<Caller>& before) const;
+  std::optional<std::string> check_key(runtime::KeyId key) const;
+  std::optional<std::string> check_pins() const;
   bool leased(runtime::KeyId key) const;
   bool waited(runtime::KeyId key) const;
   void use(runtime::KeyId key);
@@ -76,6 +89,12 @@ class ResidencyWorld {
   std::vector<runtime::KeyId> used_;  // keys in order of last use, oldest first
   std::vector<std::size_t> answers_;  // per caller, within one event
   std::vector<runtime::RuntimeState> states_before_;
+  std::vector<bool> unloading_;      // asked to go and not gone yet
+  std::vector<bool> closed_before_;  // was up and unloading when the event came
+  std::vector<bool> pinned_;
+  std::optional<runtime::KeyId> stopped_at_once_;  // by this event
+  std::optional<runtime::KeyId> idle_;             // by this event
+  std::size_t acts_left_ = 0;
   bool down_ = false;
   bool forced_ = false;
   bool turned_ = false;

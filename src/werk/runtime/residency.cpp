@@ -82,6 +82,7 @@ Residency::Effects Residency::failed(KeyId key) {
   WERK_ASSERT(state(key) == State::starting);
   Effects effects;
   keys_[key].state = State::absent;
+  keys_[key].unloading = false;
   if (WERK_FAULT(waiter_lost_on_failed_start)) {
     Effects lost;
     reject_waiters(key, Effect::Kind::reject_failed, lost);
@@ -95,12 +96,9 @@ Residency::Effects Residency::failed(KeyId key) {
 Residency::Effects Residency::exited(KeyId key) {
   WERK_ASSERT(state(key) == State::ready || state(key) == State::closing);
   Effects effects;
-  Key& gone = keys_[key];
-  gone.state = State::absent;
-  gone.leases = 0;
-  for (auto& [id, ticket] : tickets_) {
-    if (ticket.key == key && ticket.holding == Holding::leased) ticket.holding = Holding::orphaned;
-  }
+  keys_[key].state = State::absent;
+  keys_[key].unloading = false;
+  orphan_leases(key);
   drop_lru(key);
   settle(effects);
   return effects;
@@ -138,12 +136,56 @@ Residency::Effects Residency::stop_leased() {
   WERK_ASSERT(down_);
   Effects effects;
   for (auto& [id, key] : keys_) {
-    if (key.state != State::ready && key.state != State::closing) continue;
-    key.leases = 0;
-    for (auto& [ticket_id, ticket] : tickets_) {
-      if (ticket.key == id && ticket.holding == Holding::leased) ticket.holding = Holding::orphaned;
-    }
+    if (key.state == State::ready || key.state == State::closing) orphan_leases(id);
   }
+  settle(effects);
+  return effects;
+}
+
+Residency::Effects Residency::unload(KeyId key) {
+  Effects effects;
+  Key& leaving = keys_[key];
+  const bool alive = leaving.state == State::starting || leaving.state == State::ready ||
+                     leaving.state == State::closing;
+  if (!alive) return effects;
+  if (WERK_FAULT(unload_forgotten_while_starting) && leaving.state == State::starting)
+    return effects;
+  leaving.unloading = true;
+  if (WERK_FAULT(unload_cuts_calls)) stop_key(key, effects);
+  settle(effects);
+  return effects;
+}
+
+Residency::Effects Residency::unload_now(KeyId key) {
+  Effects effects;
+  const State before = state(key);
+  if (before == State::absent || before == State::stopping) return effects;
+  if (before == State::starting && !WERK_FAULT(unload_now_leaves_waiters))
+    reject_waiters(key, Effect::Kind::reject_unloaded, effects);
+  if (!WERK_FAULT(unload_now_keeps_leases)) orphan_leases(key);
+  stop_key(key, effects);
+  settle(effects);
+  return effects;
+}
+
+Residency::Effects Residency::pin(KeyId key, Pinned pinned) {
+  Effects effects;
+  Key& kept = keys_[key];
+  kept.pinned = pinned;
+  // It was to make room for others, which a pinned one doesn't.
+  const bool reopens = pinned == Pinned::yes && kept.state == State::closing && !kept.unloading;
+  if (reopens) kept.state = State::ready;
+  settle(effects);
+  return effects;
+}
+
+Residency::Effects Residency::idle(KeyId key) {
+  Effects effects;
+  const bool stops = (is_idle(key) || WERK_FAULT(idle_with_a_lease)) &&
+                     state(key) == State::ready &&
+                     (!is_pinned(key) || WERK_FAULT(idle_though_pinned));
+  if (!stops) return effects;
+  stop_key(key, effects);
   settle(effects);
   return effects;
 }
@@ -157,10 +199,12 @@ void Residency::settle(Effects& effects) {
     reopen_if_nobody_needs();
     if (WERK_FAULT(victim_with_a_waiter)) choose_victims(effects);
     grant_ready(effects);
+    close_unloaded(effects);
     give_places(effects);
     choose_victims(effects);
     close_after_turn();
     stop_closed(effects);
+    if (!WERK_FAULT(waiting_behind_pins)) refuse_behind_pins(effects);
     if (when_full_ == WhenFull::refuse) refuse_unserved(effects);
   }
   check();
@@ -178,7 +222,8 @@ void Residency::reopen_if_nobody_needs() {
   if (!needed_keys().empty()) return;
   turned_ = false;
   for (auto& [id, key] : keys_) {
-    if (key.state == State::closing) key.state = State::ready;
+    const bool stays_closed = key.unloading && !WERK_FAULT(unloading_reopens);
+    if (key.state == State::closing && !stays_closed) key.state = State::ready;
   }
 }
 
@@ -191,6 +236,16 @@ void Residency::grant_ready(Effects& effects) {
     ++keys_[holder.key].leases;
     touch(holder.key);
     effects.push_back({Effect::Kind::grant, holder.key, ticket});
+  }
+}
+
+// What is to be unloaded serves nobody who comes from now on; a start that nobody waits for any
+// more has no reason left.
+void Residency::close_unloaded(Effects& effects) {
+  for (auto& [id, key] : keys_) {
+    if (!key.unloading || WERK_FAULT(unloading_reopens)) continue;
+    if (key.state == State::ready) key.state = State::closing;
+    if (key.state == State::starting && key.waiters == 0) stop_key(id, effects);
   }
 }
 
@@ -213,6 +268,7 @@ void Residency::choose_victims(Effects& effects) {
     const auto idle = std::ranges::find_if(lru_, [&](KeyId id) {
       const Key& key = keys_[id];
       return key.state == State::ready && key.leases == 0 &&
+             (key.pinned == Pinned::no || WERK_FAULT(pinned_victim)) &&
              (key.waiters == 0 || WERK_FAULT(victim_with_a_waiter));
     });
     if (idle == lru_.end()) return;
@@ -222,9 +278,10 @@ void Residency::choose_victims(Effects& effects) {
 
 void Residency::close_after_turn() {
   if (!turned_ || needed_keys().empty() || WERK_FAULT(no_fair_turn)) return;
-  if (count(State::stopping) + count(State::closing) > 0) return;
-  const auto busy =
-      std::ranges::find_if(lru_, [&](KeyId id) { return keys_[id].state == State::ready; });
+  if (count(State::stopping) + closing_for_others() > 0) return;
+  const auto busy = std::ranges::find_if(lru_, [&](KeyId id) {
+    return keys_[id].state == State::ready && keys_[id].pinned == Pinned::no;
+  });
   if (busy != lru_.end()) keys_[*busy].state = State::closing;
 }
 
@@ -239,10 +296,16 @@ void Residency::refuse_unserved(Effects& effects) {
   const std::vector<KeyId> needed = needed_keys();
   const std::size_t free = free_places();
   if (free >= needed.size()) return;
-  const std::size_t coming = free + count(State::stopping) + count(State::closing);
+  const std::size_t coming = free + count(State::stopping) + closing_for_others();
   for (std::size_t i = coming; i < needed.size(); ++i) {
     reject_waiters(needed[i], Effect::Kind::reject_capacity, effects);
   }
+}
+
+// No time frees a place that a pin holds, so nobody is left to wait for it.
+void Residency::refuse_behind_pins(Effects& effects) {
+  if (capacity_ == 0 || held_by_pins() < capacity_) return;
+  for (const KeyId key : needed_keys()) reject_waiters(key, Effect::Kind::reject_pinned, effects);
 }
 
 // ---- small parts
@@ -265,8 +328,17 @@ void Residency::reject_waiters(KeyId key, Effect::Kind kind, Effects& effects) {
 
 void Residency::stop_key(KeyId key, Effects& effects) {
   keys_[key].state = State::stopping;
+  keys_[key].unloading = false;
+  if (WERK_FAULT(pin_lost_on_stop)) keys_[key].pinned = Pinned::no;
   drop_lru(key);
   effects.push_back({Effect::Kind::stop, key});
+}
+
+void Residency::orphan_leases(KeyId key) {
+  keys_[key].leases = 0;
+  for (auto& [id, ticket] : tickets_) {
+    if (ticket.key == key && ticket.holding == Holding::leased) ticket.holding = Holding::orphaned;
+  }
 }
 
 void Residency::drop_lru(KeyId key) { std::erase(lru_, key); }
@@ -289,6 +361,22 @@ std::vector<KeyId> Residency::needed_keys() const {
 std::size_t Residency::count(RuntimeState wanted) const {
   return static_cast<std::size_t>(std::ranges::count_if(
       keys_, [&](const auto& entry) { return entry.second.state == wanted; }));
+}
+
+// Closing after a fair turn. What is closing to be unloaded may take as long as its calls, so no
+// other decision counts on its place.
+std::size_t Residency::closing_for_others() const {
+  return static_cast<std::size_t>(std::ranges::count_if(keys_, [](const auto& entry) {
+    return entry.second.state == State::closing && !entry.second.unloading;
+  }));
+}
+
+std::size_t Residency::held_by_pins() const {
+  return static_cast<std::size_t>(std::ranges::count_if(keys_, [](const auto& entry) {
+    const Key& key = entry.second;
+    const bool holds = key.state == State::starting || key.state == State::ready;
+    return holds && key.pinned == Pinned::yes && !key.unloading;
+  }));
 }
 
 std::size_t Residency::occupied() const {
@@ -319,8 +407,17 @@ std::size_t Residency::waiters(KeyId key) const {
   return found == keys_.end() ? 0 : found->second.waiters;
 }
 
+bool Residency::is_pinned(KeyId key) const {
+  const auto found = keys_.find(key);
+  return found != keys_.end() && found->second.pinned == Pinned::yes;
+}
+
+bool Residency::is_idle(KeyId key) const {
+  return state(key) == State::ready && leases(key) == 0 && waiters(key) == 0;
+}
+
 std::optional<TicketId> Residency::blocked_head() const {
-  if (down_ || free_places() > 0 || count(State::stopping) + count(State::closing) > 0)
+  if (down_ || free_places() > 0 || count(State::stopping) + closing_for_others() > 0)
     return std::nullopt;
   for (const TicketId ticket : line_) {
     if (state(tickets_.at(ticket).key) == State::absent) return ticket;
@@ -337,9 +434,10 @@ bool Residency::waits_for_place(TicketId ticket) const {
 std::string Residency::fingerprint() const {
   std::string text;
   for (const auto& [id, key] : keys_) {
-    if (key.state == State::absent && key.leases == 0 && key.waiters == 0) continue;
+    const bool pinned = key.pinned == Pinned::yes;
+    if (key.state == State::absent && key.leases == 0 && key.waiters == 0 && !pinned) continue;
     text += std::to_string(id) + ":" + std::string(name_of(key.state)) +
-            std::to_string(key.leases) + ";";
+            std::to_string(key.leases) + (pinned ? "p" : "") + (key.unloading ? "u" : "") + ";";
   }
   text += "|";
   for (const TicketId ticket : line_)

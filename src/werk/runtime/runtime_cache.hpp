@@ -19,9 +19,6 @@
 
 namespace werk::runtime {
 
-// A pinned runtime is never a victim and has no idle time-out.
-enum class Pinned : std::uint8_t { no, yes };
-
 // What is set for one model.
 struct ModelRule {
   Pinned pinned = Pinned::no;
