@@ -30,6 +30,8 @@ std::string_view name_of(ErrorCode code) {
       return "capacity";
     case ErrorCode::draining:
       return "draining";
+    case ErrorCode::unloaded:
+      return "unloaded";
     case ErrorCode::start_failed:
       return "start_failed";
     case ErrorCode::engine_failed:

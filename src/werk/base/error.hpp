@@ -28,6 +28,7 @@ enum class ErrorCode : std::uint8_t {
   queue_full,      // the waiting line of a runtime is full
   capacity,        // every resident runtime is in use, or no place came free in time
   draining,        // the node is shutting down
+  unloaded,        // somebody unloaded the model at once while the call ran or waited
   start_failed,    // the engine did not come up; a later try may succeed
   engine_failed,   // the engine died or answered nonsense
   engine_timeout,  // the engine made no progress within a limit

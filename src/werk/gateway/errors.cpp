@@ -51,6 +51,7 @@ ErrorRow row_of(ErrorCode code) {
     case ErrorCode::queue_full: return {429, "rate_limit_error", "queue_full", "rate_limit_error"};
     case ErrorCode::capacity: return {503, kServer, "capacity", "overloaded_error"};
     case ErrorCode::draining: return {503, kServer, "draining", "overloaded_error"};
+    case ErrorCode::unloaded: return {503, kServer, "unloaded", "overloaded_error"};
     case ErrorCode::start_failed: return {503, kServer, "start_failed", "api_error"};
     case ErrorCode::engine_failed: return {502, kServer, "engine_failed", "api_error"};
     case ErrorCode::engine_timeout: return {504, kServer, "engine_timeout", "timeout_error"};

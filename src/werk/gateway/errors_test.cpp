@@ -45,6 +45,7 @@ TEST(Errors, TheStatusesAreTheSettledOnes) {
   EXPECT_EQ(status(ErrorCode::queue_full), 429);
   EXPECT_EQ(status(ErrorCode::capacity), 503);
   EXPECT_EQ(status(ErrorCode::draining), 503);
+  EXPECT_EQ(status(ErrorCode::unloaded), 503);
   EXPECT_EQ(status(ErrorCode::start_failed), 503);
   EXPECT_EQ(status(ErrorCode::engine_failed), 502);
   EXPECT_EQ(status(ErrorCode::engine_timeout), 504);

@@ -35,6 +35,7 @@ Instance::Instance(std::unique_ptr<engine::Runtime> runtime, async::Clock& clock
       line_(runtime_->facts().slots, waiting_max) {}
 
 async::awaitable<Status> Instance::enter(PermitRequest request, std::stop_token stop) {
+  if (end_cause_) co_return fail(*end_cause_);
   if (dead_) co_return fail(died());
   const CallId call = request.call;
   const std::size_t weight = request.weight;
@@ -85,6 +86,19 @@ void Instance::mark_dead() {
 
 void Instance::refuse_waiting() {
   dismiss(refused(ErrorCode::draining, "the node is shutting down; the call was not begun", 5s));
+}
+
+void Instance::end(Error cause) {
+  end_cause_ = std::move(cause);
+  dismiss(*end_cause_);
+  ended_.request_stop();
+}
+
+void Instance::add_usage(const Usage& more) {
+  usage_.calls += more.calls;
+  usage_.prompt_tokens_cached += more.prompt_tokens_cached;
+  usage_.prompt_tokens_new += more.prompt_tokens_new;
+  usage_.output_tokens += more.output_tokens;
 }
 
 void Instance::wake(const std::vector<CallId>& granted) {

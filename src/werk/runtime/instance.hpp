@@ -17,6 +17,14 @@
 
 namespace werk::runtime {
 
+// What a runtime has done since its start.
+struct Usage {
+  std::uint64_t calls = 0;  // that got the right to run
+  std::uint64_t prompt_tokens_cached = 0;
+  std::uint64_t prompt_tokens_new = 0;
+  std::uint64_t output_tokens = 0;
+};
+
 class Instance : public std::enable_shared_from_this<Instance> {
  public:
   Instance(std::unique_ptr<engine::Runtime> runtime, async::Clock& clock, async::TaskGroup& tasks,
@@ -29,8 +37,8 @@ class Instance : public std::enable_shared_from_this<Instance> {
   bool is_dead() const { return dead_; }
 
   // Waits for a permit. Fails with queue_full, unsupported (more choices than slots), cancelled,
-  // draining, or engine_failed if the runtime died first (nothing was sent: the caller may ask for
-  // another runtime).
+  // draining, unloaded, or engine_failed if the runtime died first (nothing was sent: the caller
+  // may ask for another runtime).
   async::awaitable<Status> enter(PermitRequest request, std::stop_token stop);
   void leave(CallId call, PermitLine::After after);
 
@@ -38,6 +46,14 @@ class Instance : public std::enable_shared_from_this<Instance> {
   void mark_dead();
   // The node drains: whoever waits for a permit is refused.
   void refuse_waiting();
+  // The runtime is stopped under its calls: those that run learn it from ended(), those that wait
+  // and those still to come fail with the cause.
+  void end(Error cause);
+  std::stop_token ended() const { return ended_.get_token(); }
+  const std::optional<Error>& end_cause() const { return end_cause_; }
+
+  void add_usage(const Usage& more);
+  const Usage& usage() const { return usage_; }
 
  private:
   struct Waiter {
@@ -59,6 +75,9 @@ class Instance : public std::enable_shared_from_this<Instance> {
   async::Executor executor_;
   PermitLine line_;
   std::map<CallId, Waiter*> waiters_;
+  Usage usage_;
+  std::stop_source ended_;
+  std::optional<Error> end_cause_;
   bool dead_ = false;
   bool watching_quarantine_ = false;
   bool slow_line_told_ = false;

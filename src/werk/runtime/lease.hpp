@@ -51,6 +51,12 @@ class Lease {
   async::awaitable<Result<Permit>> permit(std::size_t weight, std::string client,
                                           std::stop_token stop);
 
+  // Stops when the runtime is unloaded under the call; end_cause() says so.
+  std::stop_token ended() const { return instance_->ended(); }
+  const std::optional<Error>& end_cause() const { return instance_->end_cause(); }
+  // What the call cost, for the runtime's sums.
+  void add_usage(const Usage& usage) const { instance_->add_usage(usage); }
+
   // After the engine cut a stream or refused a connection: waits up to 200 ms for its exit and, if
   // it is dead, makes that known before anybody else can be sent to it. True if it is dead.
   async::awaitable<bool> settle_death();

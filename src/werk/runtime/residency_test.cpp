@@ -95,6 +95,106 @@ TEST(Residency, ADeadRuntimeIsStartedAnewWhileItsLastLeasesAreStillOut) {
   EXPECT_EQ(pool.ready(7), (Effects{{Kind::grant, 7, 2}}));
 }
 
+TEST(Residency, AnUnloadLetsCallsFinishAndServesLaterOnesByTheNextStart) {
+  Residency pool(1, WhenFull::wait);
+  pool.arrive(1, 7);
+  pool.ready(7);
+  EXPECT_TRUE(pool.unload(7).empty());
+  EXPECT_TRUE(pool.arrive(2, 7).empty());
+  EXPECT_EQ(pool.release(1), (Effects{{Kind::stop, 7}}));
+  EXPECT_EQ(pool.stopped(7), (Effects{{Kind::start, 7}}));
+  EXPECT_EQ(pool.ready(7), (Effects{{Kind::grant, 7, 2}}));
+  EXPECT_EQ(pool.state(7), RuntimeState::ready) << "the unload is done";
+}
+
+TEST(Residency, AnUnloadDuringAStartServesItsWaitersAndEndsItWhenTheyLeave) {
+  Residency pool(0, WhenFull::wait);
+  pool.arrive(1, 7);
+  EXPECT_TRUE(pool.unload(7).empty());
+  EXPECT_EQ(pool.ready(7), (Effects{{Kind::grant, 7, 1}}));
+  EXPECT_EQ(pool.state(7), RuntimeState::closing);
+  pool.arrive(2, 8);
+  pool.unload(8);
+  EXPECT_EQ(pool.cancel(2), (Effects{{Kind::stop, 8}}));
+}
+
+TEST(Residency, AnUnloadWhoseCallsNeverEndHoldsUpNoFairTurn) {
+  Residency pool(2, WhenFull::wait);
+  pool.arrive(1, 7);
+  pool.ready(7);
+  pool.arrive(2, 8);
+  pool.ready(8);
+  pool.unload(7);
+  pool.arrive(3, 9);
+  EXPECT_EQ(pool.blocked_head(), 3u);
+  pool.turn();
+  EXPECT_EQ(pool.state(8), RuntimeState::closing);
+}
+
+TEST(Residency, AnUnloadNowStopsAtOnceAndRejectsThoseWhoWaitForTheStart) {
+  Residency pool(0, WhenFull::wait);
+  pool.arrive(1, 7);
+  pool.ready(7);
+  EXPECT_EQ(pool.unload_now(7), (Effects{{Kind::stop, 7}}));
+  EXPECT_TRUE(pool.release(1).empty());
+  pool.arrive(2, 8);
+  EXPECT_EQ(pool.unload_now(8), (Effects{{Kind::reject_unloaded, 8, 2}, {Kind::stop, 8}}));
+  EXPECT_TRUE(pool.stopped(8).empty());
+}
+
+TEST(Residency, APinnedRuntimeIsNoVictimAndAPoolOfPinsRefusesAtOnce) {
+  Residency pool(2, WhenFull::wait);
+  pool.pin(7, Pinned::yes);
+  for (const KeyId key : {7u, 8u}) {
+    pool.arrive(key, key);
+    pool.ready(key);
+    pool.release(key);
+  }
+  EXPECT_EQ(pool.arrive(1, 9), (Effects{{Kind::stop, 8}})) << "7 is older, and pinned";
+  pool.stopped(8);
+  pool.ready(9);
+  pool.pin(9, Pinned::yes);
+  EXPECT_EQ(pool.arrive(2, 8), (Effects{{Kind::reject_pinned, 8, 2}}));
+  pool.release(1);
+  pool.pin(9, Pinned::no);
+  EXPECT_EQ(pool.arrive(3, 8), (Effects{{Kind::stop, 9}}));
+}
+
+TEST(Residency, APinTurnsAwayThoseWhoAlreadyWaitForItsPlace) {
+  Residency pool(1, WhenFull::wait);
+  pool.arrive(1, 7);
+  pool.ready(7);
+  pool.arrive(2, 8);
+  pool.turn();
+  EXPECT_EQ(pool.pin(7, Pinned::yes), (Effects{{Kind::reject_pinned, 8, 2}}));
+  EXPECT_EQ(pool.state(7), RuntimeState::ready);
+}
+
+TEST(Residency, AnUnloadGoesBeforeAPinWhichStaysForTheNextStart) {
+  Residency pool(1, WhenFull::wait);
+  pool.pin(7, Pinned::yes);
+  pool.arrive(1, 7);
+  pool.ready(7);
+  pool.release(1);
+  EXPECT_EQ(pool.unload(7), (Effects{{Kind::stop, 7}}));
+  EXPECT_TRUE(pool.arrive(2, 8).empty()) << "the place comes free, so it is waited for";
+  EXPECT_EQ(pool.stopped(7), (Effects{{Kind::start, 8}}));
+  EXPECT_TRUE(pool.is_pinned(7));
+}
+
+TEST(Residency, OnlyWhatIsIdleAndNotPinnedIsStoppedForBeingIdle) {
+  Residency pool(0, WhenFull::wait);
+  pool.arrive(1, 7);
+  EXPECT_TRUE(pool.idle(7).empty()) << "it starts";
+  pool.ready(7);
+  EXPECT_TRUE(pool.idle(7).empty()) << "it is leased";
+  pool.release(1);
+  pool.pin(7, Pinned::yes);
+  EXPECT_TRUE(pool.idle(7).empty()) << "it is pinned";
+  pool.pin(7, Pinned::no);
+  EXPECT_EQ(pool.idle(7), (Effects{{Kind::stop, 7}}));
+}
+
 TEST(Residency, ShutdownRejectsWaitersStopsTheIdleAndLetsTheLeasedEnd) {
   Residency pool(0, WhenFull::wait);
   pool.arrive(1, 7);

@@ -22,29 +22,24 @@ Error refused(ErrorCode code, std::string message, std::chrono::seconds retry_af
 
 Error draining() { return refused(ErrorCode::draining, "the node is shutting down", 5s); }
 
-Error no_place(const std::string& pool) {
-  return refused(ErrorCode::capacity,
-                 fmt::format("every place for a model in the {} pool is in use; try again when a "
-                             "call has ended, or raise "
-                             "--max-resident",
-                             pool),
-                 5s);
-}
-
 double seconds(async::Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 // A start without progress for the start time-out is given up; each sign of life begins the limit
 // anew.
 class StartLimit final : public engine::StartObserver {
  public:
-  StartLimit(async::Clock& clock, async::Duration limit, std::stop_token stop)
-      : deadline_(clock, limit, stop) {}
-  void progressed(std::string_view) override { deadline_.restart(); }
+  StartLimit(async::Clock& clock, async::Duration limit, std::string& last, std::stop_token stop)
+      : deadline_(clock, limit, stop), last_(last) {}
+  void progressed(std::string_view what) override {
+    last_ = what;
+    deadline_.restart();
+  }
   std::stop_token token() const { return deadline_.token(); }
   bool expired() const { return deadline_.expired(); }
 
  private:
   async::Deadline deadline_;
+  std::string& last_;
 };
 
 }  // namespace
@@ -53,7 +48,13 @@ RuntimeCache::RuntimeCache(async::Executor executor, async::Clock& clock, CacheS
     : executor_(executor),
       clock_(clock),
       settings_(std::move(settings)),
-      tasks_(std::move(executor)) {}
+      tasks_(std::move(executor)) {
+  has_idle_timeouts_ = settings_.idle_timeout > 0s;
+  for (const auto& [model, rule] : settings_.by_model) {
+    if (rule.pinned == Pinned::yes) pins_.insert(model);
+    if (rule.idle_timeout.value_or(0s) > 0s) has_idle_timeouts_ = true;
+  }
+}
 
 RuntimeCache::~RuntimeCache() { WERK_ASSERT(waiters_.empty()); }
 
@@ -84,6 +85,7 @@ async::awaitable<Result<Admission>> RuntimeCache::admit(engine::Engine& engine,
                                                         engine::StartPlan plan, Ask ask,
                                                         std::stop_token stop) {
   constexpr int kTries = 3;  // each try meets a runtime that died while the call stood in its line
+  const Usage one_call{.calls = 1};
   async::Duration load_time{};
   async::Duration permit_time{};
   for (int attempt = 1;; ++attempt) {
@@ -94,13 +96,25 @@ async::awaitable<Result<Admission>> RuntimeCache::admit(engine::Engine& engine,
     Result<Permit> permit = co_await lease->permit(ask.weight, ask.client, stop);
     load_time += leased - asked;
     permit_time += clock_.now() - leased;
-    if (permit) co_return Admission{std::move(*lease), std::move(*permit), load_time, permit_time};
+    if (permit) {
+      lease->add_usage(one_call);
+      co_return Admission{std::move(*lease), std::move(*permit), load_time, permit_time};
+    }
     if (permit.error().code != ErrorCode::engine_failed || attempt == kTries)
       co_return pass_on(permit);
   }
 }
 
 RuntimeCache::Entry& RuntimeCache::entry_for(engine::Engine& engine, engine::StartPlan plan) {
+  const bool is_pinned = pins_.contains(plan.manifest.id);
+  Entry& entry = known_or_new(engine, std::move(plan));
+  Residency& residency = entry.pool->residency;
+  if (is_pinned && !residency.is_pinned(entry.id))
+    apply(*entry.pool, residency.pin(entry.id, Pinned::yes));
+  return entry;
+}
+
+RuntimeCache::Entry& RuntimeCache::known_or_new(engine::Engine& engine, engine::StartPlan plan) {
   const auto known = std::ranges::find_if(
       entries_, [&](const auto& entry) { return entry->plan.key == plan.key; });
   if (known != entries_.end()) {
@@ -150,8 +164,9 @@ std::unique_ptr<async::Timer> RuntimeCache::place_timer(Entry& entry, TicketId t
   if (settings_.capacity_wait <= 0s) return nullptr;
   return clock_.call_at(clock_.now() + settings_.capacity_wait, [this, &entry, ticket] {
     if (!entry.pool->residency.waits_for_place(ticket)) return;
+    Error refusal = no_place(entry);
     const Residency::Effects effects = entry.pool->residency.cancel(ticket);
-    answer(ticket, no_place(entry.engine->info().pool), nullptr);
+    answer(ticket, std::move(refusal), nullptr);
     apply(*entry.pool, effects);
   });
 }
@@ -161,6 +176,10 @@ std::unique_ptr<async::Timer> RuntimeCache::place_timer(Entry& entry, TicketId t
 void RuntimeCache::apply(Pool& pool, const Residency::Effects& effects) {
   for (const Effect& effect : effects) carry_out(effect);
   watch_turn(pool);
+  if (!has_idle_timeouts_) return;
+  for (const auto& entry : entries_) {
+    if (entry->pool == &pool) watch_idle(*entry);
+  }
 }
 
 void RuntimeCache::carry_out(const Effect& effect) {
@@ -168,6 +187,7 @@ void RuntimeCache::carry_out(const Effect& effect) {
   switch (effect.kind) {
     case Effect::Kind::start:
       entry.since = std::chrono::system_clock::now();
+      entry.gone = std::make_shared<async::Event>(executor_);
       entry.start_stop = std::stop_source();
       entry.start_runs = true;
       tasks_.spawn(run_start(entry));
@@ -180,10 +200,13 @@ void RuntimeCache::carry_out(const Effect& effect) {
         tasks_.spawn(run_stop(entry, entry.instance));
       }
       return;
-    case Effect::Kind::grant: return answer(effect.ticket, std::nullopt, entry.instance);
+    case Effect::Kind::grant:
+      entry.last_used = std::chrono::system_clock::now();
+      return answer(effect.ticket, std::nullopt, entry.instance);
     case Effect::Kind::reject_failed: return answer(effect.ticket, entry.last_error, nullptr);
-    case Effect::Kind::reject_capacity:
-      return answer(effect.ticket, no_place(entry.engine->info().pool), nullptr);
+    case Effect::Kind::reject_capacity: return answer(effect.ticket, no_place(entry), nullptr);
+    case Effect::Kind::reject_pinned: return answer(effect.ticket, behind_pins(entry), nullptr);
+    case Effect::Kind::reject_unloaded: return answer(effect.ticket, unloaded_error(), nullptr);
     case Effect::Kind::reject_shutdown: return answer(effect.ticket, draining(), nullptr);
   }
 }
@@ -211,6 +234,7 @@ void RuntimeCache::watch_turn(Pool& pool) {
 
 void RuntimeCache::release(EntryId id, TicketId ticket) {
   Pool& pool = *entries_[id]->pool;
+  entries_[id]->last_used = std::chrono::system_clock::now();
   apply(pool, pool.residency.release(ticket));
 }
 
@@ -220,13 +244,15 @@ async::awaitable<void> RuntimeCache::run_start(Entry& entry) {
   const async::TimePoint begun = clock_.now();
   const std::string name = entry.plan.key.text();
   log::info("starting {} for model {}", name, entry.plan.manifest.id);
-  StartLimit limit(clock_, settings_.start_timeout, entry.start_stop.get_token());
+  StartLimit limit(clock_, settings_.start_timeout, entry.progress, entry.start_stop.get_token());
   Result<std::unique_ptr<engine::Runtime>> started =
       co_await entry.engine->start(entry.plan, limit, limit.token());
   entry.start_runs = false;
+  entry.progress.clear();
   Residency& residency = entry.pool->residency;
   if (residency.state(entry.id) == RuntimeState::stopping) {
     if (started) co_await (*started)->stop(settings_.stop_grace);
+    entry.gone->set();
     apply(*entry.pool, residency.stopped(entry.id));
     co_return;
   }
@@ -239,6 +265,7 @@ async::awaitable<void> RuntimeCache::run_start(Entry& entry) {
                     Origin::engine}
             : std::move(started.error());
     note_failure(entry, std::move(error));
+    entry.gone->set();
     apply(*entry.pool, residency.failed(entry.id));
     co_return;
   }
@@ -270,6 +297,7 @@ async::awaitable<void> RuntimeCache::run_stop(Entry& entry, std::shared_ptr<Inst
   co_await instance->runtime().stop(settings_.stop_grace);
   instance->mark_dead();
   entry.instance.reset();
+  entry.gone->set();
   apply(*entry.pool, entry.pool->residency.stopped(entry.id));
 }
 
@@ -286,6 +314,7 @@ void RuntimeCache::note_death(Entry& entry, const std::shared_ptr<Instance>& ins
   log::warn("{} died: {}", entry.plan.key.text(), instance->runtime().exit_reason());
   instance->mark_dead();
   entry.instance.reset();
+  entry.gone->set();
   apply(*entry.pool, residency.exited(entry.id));
 }
 
@@ -310,32 +339,6 @@ async::awaitable<void> RuntimeCache::stopped() {
 }
 
 // ---- readings
-
-std::vector<RuntimeSnapshot> RuntimeCache::snapshot() const {
-  std::vector<RuntimeSnapshot> all;
-  for (const auto& entry : entries_) {
-    const Residency& residency = entry->pool->residency;
-    RuntimeSnapshot one;
-    one.state = residency.state(entry->id);
-    one.waiting = residency.waiters(entry->id);
-    const bool worth_showing = one.state != RuntimeState::absent || one.waiting > 0;
-    if (!worth_showing) continue;
-    one.key = entry->plan.key.text();
-    one.model = entry->plan.manifest.id;
-    one.engine = entry->plan.key.engine;
-    one.since = entry->since;
-    if (entry->last_error) one.last_error = entry->last_error->message;
-    one.slots_total = entry->plan.slots;
-    if (entry->instance) {
-      one.pid = entry->instance->runtime().facts().pid;
-      one.slots_total = entry->instance->line().permits();
-      one.slots_busy = entry->instance->line().in_use() + entry->instance->line().quarantined();
-      one.waiting += entry->instance->line().waiting();
-    }
-    all.push_back(std::move(one));
-  }
-  return all;
-}
 
 std::size_t RuntimeCache::waiting() const {
   std::size_t total = waiters_.size();

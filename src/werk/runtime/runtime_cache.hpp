@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,15 @@ struct Admission {
   async::Duration permit_time{};  // spent waiting for a slot
 };
 
+// The runtimes of one model: all that were started under its id, and the one its present plan names
+// (two ids over equal files share one).
+struct ModelRuntimes {
+  std::string model;
+  std::optional<engine::RuntimeKey> key = std::nullopt;
+};
+
+enum class UnloadHow : std::uint8_t { after_calls, now };
+
 struct RuntimeSnapshot {
   std::string key;
   std::string model;
@@ -63,6 +73,19 @@ struct RuntimeSnapshot {
   std::size_t slots_busy = 0;
   std::size_t waiting = 0;
   std::string last_error;
+  Pinned pinned = Pinned::no;
+  std::chrono::system_clock::time_point last_used;
+  std::optional<async::Duration> idle_timeout;
+  std::string progress;  // the last sign of life of its start
+  Usage usage;
+};
+
+struct PoolSnapshot {
+  std::string name;
+  std::size_t capacity = 0;  // 0: no limit
+  std::size_t resident = 0;  // starting to stopping
+  std::size_t starting = 0;
+  std::size_t pinned = 0;  // of the resident ones
 };
 
 class RuntimeCache {
@@ -73,8 +96,8 @@ class RuntimeCache {
   RuntimeCache& operator=(const RuntimeCache&) = delete;
 
   // Joins, starts, waits or refuses. Fails with cancelled, capacity, queue_full, draining,
-  // start_failed, model_unusable or whatever the start failed with. `engine` must outlive the
-  // cache's runtimes.
+  // unloaded, start_failed, model_unusable or whatever the start failed with. `engine` must outlive
+  // the cache's runtimes.
   async::awaitable<Result<Lease>> acquire(engine::Engine& engine, engine::StartPlan plan,
                                           std::stop_token stop);
 
@@ -83,7 +106,17 @@ class RuntimeCache {
   async::awaitable<Result<Admission>> admit(engine::Engine& engine, engine::StartPlan plan, Ask ask,
                                             std::stop_token stop);
 
+  // Stops the model's runtimes and returns, once they are gone, how many there were. after_calls:
+  // running calls finish, later ones wait for the next start. now: its calls end with `unloaded`.
+  // Fails with `cancelled` when the caller leaves; the runtimes go all the same.
+  async::awaitable<Result<std::size_t>> unload(ModelRuntimes which, UnloadHow how,
+                                               std::stop_token stop);
+  // Holds for the runtime that is loaded and for those that will be.
+  void pin(const ModelRuntimes& which, Pinned pinned);
+  std::vector<std::string> pins() const { return {pins_.begin(), pins_.end()}; }
+
   std::vector<RuntimeSnapshot> snapshot() const;
+  std::vector<PoolSnapshot> pools() const;
   std::size_t waiting() const;  // calls that wait for a place, a load or a slot
 
   // From now on nothing starts: waiters are refused, idle runtimes stop, leased ones when their
@@ -112,7 +145,13 @@ class RuntimeCache {
     std::shared_ptr<Instance> instance;
     std::stop_source start_stop;
     bool start_runs = false;
+    // Set when the runtime that starts or runs now is gone. Shared with those who unload it, whose
+    // wait may end after the next start has replaced it.
+    std::shared_ptr<async::Event> gone;
     std::chrono::system_clock::time_point since{};
+    std::chrono::system_clock::time_point last_used{};
+    std::unique_ptr<async::Timer> idle_timer;
+    std::string progress;
     std::optional<Error> last_error;
     unsigned failures = 0;
     async::TimePoint retry_at{};
@@ -125,12 +164,20 @@ class RuntimeCache {
   };
 
   Entry& entry_for(engine::Engine& engine, engine::StartPlan plan);
+  Entry& known_or_new(engine::Engine& engine, engine::StartPlan plan);
   std::optional<Error> refuse_beforehand(const Entry& entry) const;
   std::unique_ptr<async::Timer> place_timer(Entry& entry, TicketId ticket);
   void apply(Pool& pool, const Residency::Effects& effects);
   void carry_out(const Effect& effect);
   void answer(TicketId ticket, std::optional<Error> refusal, std::shared_ptr<Instance> instance);
   void watch_turn(Pool& pool);
+  void watch_idle(Entry& entry);
+  async::Duration idle_timeout(const Entry& entry) const;
+  bool belongs(const Entry& entry, const ModelRuntimes& which) const;
+  Error no_place(const Entry& entry) const;
+  Error behind_pins(const Entry& entry) const;
+  static Error unloaded_error();
+  RuntimeSnapshot snapshot_of(const Entry& entry) const;
   void release(EntryId entry, TicketId ticket);
   void note_death(Entry& entry, const std::shared_ptr<Instance>& instance);
   void note_failure(Entry& entry, Error error);
@@ -147,6 +194,8 @@ class RuntimeCache {
   std::vector<std::unique_ptr<Entry>> entries_;  // index = EntryId
   std::map<TicketId, Waiter*> waiters_;
   TicketId next_ticket_ = 1;
+  std::set<std::string> pins_;  // model ids
+  bool has_idle_timeouts_ = false;
   bool down_ = false;
 };
 

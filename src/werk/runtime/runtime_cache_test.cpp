@@ -1,95 +1,11 @@
-#include "werk/runtime/runtime_cache.hpp"
-
-#include <gtest/gtest.h>
-
-#include <deque>
 #include <random>
 
-#include "tests/support/fake_runtime.hpp"
-#include "tests/support/loop_fixture.hpp"
-#include "tests/support/manual_clock.hpp"
+#include "werk/runtime/runtime_cache_fixture.hpp"
 
 namespace werk::runtime {
 namespace {
 
 using namespace std::chrono_literals;
-using test::FakeEngine;
-
-// One caller: asks for a model, and holds what it got until the test lets it go.
-struct Caller {
-  std::optional<Result<Admission>> result;
-  std::stop_source stop;
-  bool admitted() const { return result && result->has_value(); }
-  ErrorCode error() const {
-    return result && !result->has_value() ? result->error().code : ErrorCode::internal;
-  }
-  bool done = false;
-  void leave() {
-    done = done || result.has_value();
-    result.reset();
-  }
-};
-
-class RuntimeCacheTest : public test::LoopFixture {
- protected:
-  void make(CacheSettings settings = {}, std::size_t slots = 1) {
-    engine_ = std::make_unique<FakeEngine>(executor(), slots);
-    cache_ = std::make_unique<RuntimeCache>(executor(), clock_, settings);
-  }
-  void TearDown() override {
-    if (!cache_) return;
-    for (Caller& caller : callers_) caller.leave();
-    cache_->begin_shutdown();
-    cache_->stop_leased();
-    bool stopped = false;
-    start(wait_stopped(stopped));
-    for (int i = 0; i < 10 && !stopped; ++i) {
-      poll();
-      clock_.advance(1s);
-    }
-    EXPECT_TRUE(stopped);
-    poll();
-    callers_.clear();
-    cache_.reset();
-  }
-  async::awaitable<void> wait_stopped(bool& stopped) {
-    co_await cache_->stopped();
-    stopped = true;
-  }
-  async::awaitable<void> settle(Lease& lease, bool& dead) { dead = co_await lease.settle_death(); }
-  async::awaitable<void> ask(Caller& caller, std::string model, std::size_t weight) {
-    Ask asked;
-    asked.weight = weight;
-    const engine::StartPlan plan = engine_->plan_for(model);
-    auto result = co_await cache_->admit(*engine_, plan, asked, caller.stop.get_token());
-    caller.result.emplace(std::move(result));
-  }
-  Caller& arrive(const std::string& model, std::size_t weight = 1) {
-    Caller& caller = callers_.emplace_back();
-    start(ask(caller, model, weight));
-    poll();
-    return caller;
-  }
-  void ready(const std::string& model) {
-    engine_->finish_start(model);
-    poll();
-  }
-  void advance(async::Duration by) {
-    clock_.advance(by);
-    poll();
-  }
-  RuntimeState state(const std::string& model) {
-    for (const RuntimeSnapshot& one : cache_->snapshot()) {
-      if (one.model == model) return one.state;
-    }
-    return RuntimeState::absent;
-  }
-
-  test::ManualClock clock_;
-  std::unique_ptr<FakeEngine> engine_;
-  std::unique_ptr<RuntimeCache> cache_;
-  std::deque<Caller> callers_;
-};
 
 TEST_F(RuntimeCacheTest, ThirtyTwoCallersOfOneColdModelShareOneProcess) {
   make({}, 32);
@@ -393,11 +309,11 @@ TEST_F(RuntimeCacheTest, RandomTrafficWithCancelsDeathsAndFailuresLosesNobody) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  make({.pool_capacity = {{"fake", 2}}, .capacity_wait = 1000s}, 2);
+  make({.pool_capacity = {{"fake", 2}}, .capacity_wait = 1000s, .idle_timeout = 5s}, 2);
   const std::vector<std::string> models = {"a", "b", "c", "d"};
   for (int step = 0; step < 1500; ++step) {
     const std::string& model = models[random() % models.size()];
-    switch (random() % 8) {
+    switch (random() % 10) {
       case 0:
       case 1:
       case 2: arrive(model); break;
@@ -415,6 +331,10 @@ TEST_F(RuntimeCacheTest, RandomTrafficWithCancelsDeathsAndFailuresLosesNobody) {
         }
         break;
       case 6: advance(std::chrono::milliseconds(random() % 3000)); break;
+      case 7:
+        start(unload_some(model, random() % 3 == 0 ? UnloadHow::now : UnloadHow::after_calls));
+        break;
+      case 8: cache_->pin({model}, random() % 4 == 0 ? Pinned::yes : Pinned::no); break;
       default:
         if (!callers_.empty()) callers_[random() % callers_.size()].leave();
     }
