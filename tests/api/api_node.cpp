@@ -44,6 +44,7 @@ runtime::CacheSettings cache_settings(const NodeLines& lines) {
   settings.waiting_max = lines.waiting_max;
   if (lines.resident_max > 0) settings.pool_capacity["scripted"] = lines.resident_max;
   settings.capacity_wait = std::chrono::seconds(0);
+  settings.idle_timeout = lines.idle_timeout;
   return settings;
 }
 
@@ -81,6 +82,10 @@ ApiNode::ApiNode(async::Executor executor, async::Offload& offload, const NodeLi
   engine_server_.listen_unix(folder_ / "engine.sock");
   const gateway::GatewayParts parts{clock_, models_, router_, cache_, client_};
   gateway_ = std::make_unique<gateway::Gateway>(gateway_settings(lines), parts);
+  gateway_->set_on_stop([this] {
+    gateway_->begin_drain();
+    cache_.begin_shutdown();
+  });
   server_ = std::make_unique<http::Server>(executor, clock_, http::ServerLimits{}, *gateway_);
   server_->set_error_body(gateway::server_error_body);
   WERK_ASSERT(server_->listen_unix(socket()));

@@ -23,6 +23,7 @@
 namespace werk::test {
 namespace {
 
+constexpr std::string_view kBackground = "expect in the background";
 constexpr auto kStep = std::chrono::milliseconds(100);
 constexpr int kStepsMax = 72'000;  // two hours of the node's time
 
@@ -99,7 +100,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
       step.engine_head = &section;
     } else if (section.is("engine receives")) {
       step.engine_receives = &section;
-    } else if (section.is("expect")) {
+    } else if (section.is("expect") && !section.is(kBackground)) {
       step.expect = &section;
     } else {
       return false;
@@ -120,6 +121,8 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
       poll();
       node_->clock().advance(std::chrono::seconds(std::stoi(seconds)));
       poll();
+    } else if (section.is(kBackground)) {
+      look_at_background(section);
     } else if (section.is("client leaves")) {
       const std::uint64_t active = node_->gateway().calls().active;
       clients_.pop_back();
@@ -132,6 +135,26 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     } else {
       FAIL() << "unknown section '" << section.title << "'";
     }
+  }
+
+  // The answer of the latest call in the background.
+  void look_at_background(const Section& section) {
+    ASSERT_FALSE(clients_.empty()) << "no call is in the background";
+    RawClient& client = *clients_.back();
+    Answer answer;
+    const auto answered = [&] {
+      const Connection connection = client.ended() ? Connection::ended : Connection::open;
+      answer = read_answer(client.received(), AnswerTo::other_request, connection);
+      return answer.whole || client.ended();
+    };
+    settle(answered, Time::passes_when_played);
+    Section expected = section;
+    expected.title = "expect " + std::string(section.after(kBackground));
+    Step step;
+    step.expect = &expected;
+    step.model_json = background_model_json_;
+    check_answer(step, answer);
+    clients_.pop_back();
   }
 
   // ---- what is sent
@@ -279,6 +302,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     ASSERT_EQ(client.send(bytes), bytes.size()) << "the kernel did not take the whole request";
     const auto asked = [&] { return node_->engine_server().requests().size() - asked_before; };
     if (step.request->title.ends_with("in the background")) {
+      background_model_json_ = step.model_json;
       settle([&] { return asked() > 0 || node_->cache().waiting() > waiting_before; },
              Time::stands);
       poll();
@@ -438,6 +462,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
   std::list<Pause> pauses_;
   std::unique_ptr<ApiNode> node_;
   std::string default_model_;
+  std::string background_model_json_;  // of the latest call in the background
   std::vector<std::unique_ptr<RawClient>> clients_;
 };
 

@@ -53,6 +53,8 @@ Status read_setting(NodeLines& node, std::string_view name, std::string_view val
     node.engine_silence = std::chrono::seconds(number());
   } else if (name == "early headers") {
     node.early_headers = std::chrono::seconds(number());
+  } else if (name == "idle timeout") {
+    node.idle_timeout = std::chrono::seconds(number());
   } else if (name == "waiting limit") {
     node.waiting_max = number();
   } else if (name == "max resident") {

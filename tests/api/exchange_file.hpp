@@ -46,6 +46,7 @@ struct NodeLines {
   std::optional<std::uint64_t> buffered_bytes_max;
   std::optional<std::chrono::seconds> engine_silence;
   std::chrono::seconds early_headers{0};
+  std::chrono::seconds idle_timeout{0};
   std::size_t waiting_max = 1024;
   std::size_t resident_max = 0;
   std::size_t slots = 4;

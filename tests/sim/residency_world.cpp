@@ -99,15 +99,20 @@ runtime::Residency::Effects ResidencyWorld::act(const WorldEvent& event) {
   }
 }
 
-std::optional<std::string> ResidencyWorld::happen(const WorldEvent& event) {
+void ResidencyWorld::begin_event() {
   std::ranges::fill(answers_, 0u);
   states_before_.clear();
-  for (KeyId k = 0; k < shape_.keys; ++k) states_before_.push_back(residency_.state(k));
   closed_before_.clear();
-  for (KeyId k = 0; k < shape_.keys; ++k)
+  for (KeyId k = 0; k < shape_.keys; ++k) {
+    states_before_.push_back(residency_.state(k));
     closed_before_.push_back(unloading_[k] && bodies_[k] == Body::up);
+  }
   stopped_at_once_.reset();
   idle_.reset();
+}
+
+std::optional<std::string> ResidencyWorld::happen(const WorldEvent& event) {
+  begin_event();
   const std::vector<Caller> before = callers_;
   const bool head_was_blocked = residency_.blocked_head().has_value();
   Caller& caller = callers_[event.caller];

@@ -68,6 +68,7 @@ class ResidencyWorld {
   // What physically exists, whatever Residency believes.
   enum class Body : std::uint8_t { none, starting, up, stopping };
 
+  void begin_event();
   void add_acts(std::vector<WorldEvent>& events) const;
   runtime::Residency::Effects act(const WorldEvent& event);
   std::optional<std::string> carry_out(const runtime::Effect& effect);

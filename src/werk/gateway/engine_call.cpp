@@ -198,13 +198,20 @@ async::awaitable<Status> EngineCall::show_sign() {
 async::awaitable<Status> EngineCall::run(runtime::Admission& admission, const EngineWay& way,
                                          std::string_view body, ChatStreamFilter& filter,
                                          AnswerWriter& writer) {
+  // Ends the call's waits: the client left, or the runtime goes under it.
+  std::stop_source over;
+  const auto stop_it = [over]() mutable { over.request_stop(); };
+  const std::stop_callback left(exchange_.gone(), stop_it);
+  const std::stop_callback unloaded(admission.lease.ended(), stop_it);
   Status talked;
   if (way.http) {
-    talked = co_await talk(admission, *way.http, body, filter, writer);
+    talked = co_await talk(admission, *way.http, body, filter, writer, over.get_token());
   } else {
-    talked = co_await talk_to_port(admission, *way.port, body, filter, writer);
+    talked = co_await talk_to_port(admission, *way.port, body, filter, writer, over.get_token());
   }
-  note_tokens(filter.facts());
+  note_tokens(filter.facts(), admission.lease);
+  const std::optional<Error>& cause = admission.lease.end_cause();
+  if (!talked && cause) co_return fail(*cause);
   if (talked || talked.error().origin != Origin::engine) co_return talked;
   Error explained = co_await explain(std::move(talked.error()), admission.lease);
   co_return fail(std::move(explained));
@@ -212,12 +219,13 @@ async::awaitable<Status> EngineCall::run(runtime::Admission& admission, const En
 
 async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
                                           const engine::HttpTarget& target, std::string_view body,
-                                          ChatStreamFilter& filter, AnswerWriter& writer) {
+                                          ChatStreamFilter& filter, AnswerWriter& writer,
+                                          std::stop_token over) {
   http::ClientRequest request = engine_request(target, target.path, "text/event-stream", body);
   http::Address address = address_of(target);
   // Until the engine has said that it is finished its slot may still work for this call.
   admission.permit.quarantine();
-  SilenceLimit silence(parts_.clock, silence_, exchange_.gone());
+  SilenceLimit silence(parts_.clock, silence_, over);
   auto response =
       co_await parts_.client.send(std::move(address), std::move(request), silence.token());
   if (!response) co_return fail(gave_up(response.error(), silence));
@@ -252,10 +260,11 @@ async::awaitable<Status> EngineCall::end(ChatStreamFilter& filter, AnswerWriter&
 
 async::awaitable<Status> EngineCall::talk_to_port(runtime::Admission& admission,
                                                   engine::ChatPort& port, std::string_view body,
-                                                  ChatStreamFilter& filter, AnswerWriter& writer) {
+                                                  ChatStreamFilter& filter, AnswerWriter& writer,
+                                                  std::stop_token over) {
   // Until the generation has ended its engine may still work for this call.
   admission.permit.quarantine();
-  SilenceLimit silence(parts_.clock, silence_, exchange_.gone());
+  SilenceLimit silence(parts_.clock, silence_, over);
   auto stream = co_await port.chat(std::string(body), silence.token());
   if (!stream) {
     if (stream.error().origin == Origin::client) admission.permit.free();
@@ -330,6 +339,7 @@ async::awaitable<Error> EngineCall::explain(Error error, runtime::Lease& lease) 
   const bool engine_fault =
       error.code == ErrorCode::engine_failed || error.code == ErrorCode::engine_timeout;
   if (!engine_fault) co_return error;
+  if (const std::optional<Error>& cause = lease.end_cause()) co_return *cause;
   const bool dead = co_await lease.settle_death();
   if (dead) error.message = "the engine died: " + lease.runtime().exit_reason();
   co_return error;
@@ -379,7 +389,7 @@ async::awaitable<Result<std::uint64_t>> EngineCall::count_by_http(const engine::
                  "the engine's count of tokens can't be read");
 }
 
-void EngineCall::note_tokens(const ChatStreamFacts& facts) {
+void EngineCall::note_tokens(const ChatStreamFacts& facts, const runtime::Lease& lease) {
   if (facts.started) {
     call_.prompt_tokens = facts.started->prompt_tokens;
     call_.cached_tokens = facts.started->cached_tokens;
@@ -389,6 +399,12 @@ void EngineCall::note_tokens(const ChatStreamFacts& facts) {
     call_.cached_tokens = facts.usage->cached_tokens;
     call_.completion_tokens = facts.usage->completion_tokens;
   }
+  const std::uint64_t prompt = call_.prompt_tokens.value_or(0);
+  runtime::Usage usage;
+  usage.prompt_tokens_cached = std::min(call_.cached_tokens.value_or(0), prompt);
+  usage.prompt_tokens_new = prompt - usage.prompt_tokens_cached;
+  usage.output_tokens = call_.completion_tokens.value_or(0);
+  lease.add_usage(usage);
 }
 
 }  // namespace werk::gateway

@@ -101,7 +101,7 @@ class EngineCall {
   async::awaitable<Result<runtime::Admission>> admit(const routing::Route& route,
                                                      std::size_t weight, EarlyHeaders early = {});
   // Sends the body and carries the engine's stream to the writer. An engine's fault is explained by
-  // its death where it died.
+  // its death where it died; a runtime that is unloaded under the call ends it with `unloaded`.
   async::awaitable<Status> run(runtime::Admission& admission, const EngineWay& way,
                                std::string_view body, ChatStreamFilter& filter,
                                AnswerWriter& writer);
@@ -119,10 +119,10 @@ class EngineCall {
   bool sign_is_due() const;
   async::awaitable<Status> talk(runtime::Admission& admission, const engine::HttpTarget& target,
                                 std::string_view body, ChatStreamFilter& filter,
-                                AnswerWriter& writer);
+                                AnswerWriter& writer, std::stop_token over);
   async::awaitable<Status> talk_to_port(runtime::Admission& admission, engine::ChatPort& port,
                                         std::string_view body, ChatStreamFilter& filter,
-                                        AnswerWriter& writer);
+                                        AnswerWriter& writer, std::stop_token over);
   async::awaitable<Status> end(ChatStreamFilter& filter, AnswerWriter& writer);
   async::awaitable<Result<std::uint64_t>> count_by_http(const engine::HttpTarget& target,
                                                         std::string_view body,
@@ -134,7 +134,7 @@ class EngineCall {
   Status feed(std::string_view bytes, ChatStreamFilter& filter, AnswerWriter& writer);
   Error gave_up(const Error& error, const SilenceLimit& silence) const;
   async::awaitable<Error> explain(Error error, runtime::Lease& lease);
-  void note_tokens(const ChatStreamFacts& facts);
+  void note_tokens(const ChatStreamFacts& facts, const runtime::Lease& lease);
 
   const CallParts& parts_;
   http::Exchange& exchange_;

@@ -87,7 +87,8 @@ Gateway::Gateway(GatewaySettings settings, GatewayParts parts)
             CallParts{parts.clock, parts.models, parts.router, parts.cache, parts.client, budget_}),
       messages_(
           settings_.chat, settings_.prompt_edits,
-          CallParts{parts.clock, parts.models, parts.router, parts.cache, parts.client, budget_}) {}
+          CallParts{parts.clock, parts.models, parts.router, parts.cache, parts.client, budget_}),
+      control_(ControlParts{parts.models, parts.router, parts.cache, counters_}) {}
 
 async::awaitable<void> Gateway::handle(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
@@ -149,12 +150,17 @@ async::awaitable<void> Gateway::answer(const Asked& asked, const FoundRoute& rou
       co_await answer_call(asked, "/v1/messages/count_tokens", route.id);
       break;
     case RouteId::observability: {
-      const std::string page = observability_page(
-          settings_.node, draining_, parts_.cache.snapshot(), counters_, parts_.cache.waiting());
+      const std::string page =
+          observability_page(settings_.node, draining_, state_of(parts_.cache), counters_);
       http::ResponseHead head = head_of(kJson);
       co_await asked.exchange.respond(std::move(head), page);
       break;
     }
+    case RouteId::load_model:
+    case RouteId::unload_model:
+    case RouteId::pin_model:
+    case RouteId::unpin_model:
+    case RouteId::stop: co_await answer_control(asked, route); break;
   }
 }
 
@@ -206,6 +212,11 @@ async::awaitable<void> Gateway::answer_call(const Asked& asked, std::string rout
   if (id == RouteId::chat_completions) co_await chat_.handle(asked.exchange, call);
   if (id == RouteId::messages) co_await messages_.generate(asked.exchange, call);
   if (id == RouteId::count_tokens) co_await messages_.count(asked.exchange, call);
+}
+
+async::awaitable<void> Gateway::answer_control(const Asked& asked, const FoundRoute& route) {
+  Status done = co_await control_.handle(asked.exchange, route);
+  if (!done && !asked.exchange.started()) co_await asked.fail_with(std::move(done.error()));
 }
 
 async::awaitable<void> Gateway::answer_options(const Asked& asked, std::string_view allow) {

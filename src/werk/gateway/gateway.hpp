@@ -10,6 +10,7 @@
 #include "werk/gateway/access.hpp"
 #include "werk/gateway/body_budget.hpp"
 #include "werk/gateway/call.hpp"
+#include "werk/gateway/control.hpp"
 #include "werk/gateway/installed_models.hpp"
 #include "werk/gateway/messages.hpp"
 #include "werk/gateway/openai_chat.hpp"
@@ -46,6 +47,8 @@ class Gateway final : public http::Handler {
   void begin_drain() { draining_ = Draining::yes; }
   // Why the node cannot serve what it was started for; empty: it can. Shown by /readyz.
   void set_not_ready(std::string cause) { not_ready_ = std::move(cause); }
+  // What `POST /werk/v1/stop` does once it has answered.
+  void set_on_stop(std::function<void()> on_stop) { control_.set_on_stop(std::move(on_stop)); }
   const CallCounters& calls() const { return counters_; }
 
  private:
@@ -56,6 +59,7 @@ class Gateway final : public http::Handler {
   async::awaitable<void> answer_models(const Asked& asked);
   async::awaitable<void> answer_model(const Asked& asked, std::string name);
   async::awaitable<void> answer_call(const Asked& asked, std::string route, RouteId id);
+  async::awaitable<void> answer_control(const Asked& asked, const FoundRoute& route);
   async::awaitable<void> answer_options(const Asked& asked, std::string_view allow);
   async::awaitable<void> refuse_method(const Asked& asked, std::string_view allow);
   Status admit(const http::Request& request, KeyRule key) const;
@@ -67,6 +71,7 @@ class Gateway final : public http::Handler {
   CallCounters counters_;
   OpenAiChat chat_;
   Messages messages_;
+  Control control_;
   Draining draining_ = Draining::no;
   std::string not_ready_;
 };

@@ -17,7 +17,7 @@ struct Row {
   KeyRule key;
 };
 
-constexpr std::array<Row, 9> kRows = {{
+constexpr std::array<Row, 10> kRows = {{
     {"/", RouteId::root, "GET", KeyRule::open},
     {"/health", RouteId::health, "GET", KeyRule::open},
     {"/livez", RouteId::livez, "GET", KeyRule::open},
@@ -27,6 +27,15 @@ constexpr std::array<Row, 9> kRows = {{
     {"/v1/messages", RouteId::messages, "POST", KeyRule::needed},
     {"/v1/messages/count_tokens", RouteId::count_tokens, "POST", KeyRule::needed},
     {"/werk/v1/observability", RouteId::observability, "GET", KeyRule::needed},
+    {"/werk/v1/stop", RouteId::stop, "POST", KeyRule::needed},
+}};
+// What is done to a model: the last segment of the path, behind an id that may hold slashes.
+constexpr std::string_view kControlPrefix = "/werk/v1/models/";
+constexpr std::array<Row, 4> kModelActs = {{
+    {"/load", RouteId::load_model, "POST", KeyRule::needed},
+    {"/unload", RouteId::unload_model, "POST", KeyRule::needed},
+    {"/pin", RouteId::pin_model, "POST", KeyRule::needed},
+    {"/unpin", RouteId::unpin_model, "POST", KeyRule::needed},
 }};
 constexpr std::string_view kModelPrefix = "/v1/models/";
 
@@ -92,6 +101,14 @@ Result<FoundRoute> find_route(std::string_view path) {
   if (path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size()) {
     return FoundRoute{RouteId::model, "GET", KeyRule::needed,
                       percent_decoded(path.substr(kModelPrefix.size()))};
+  }
+  for (const Row& act : kModelActs) {
+    const bool fits = path.starts_with(kControlPrefix) && path.ends_with(act.path) &&
+                      path.size() > kControlPrefix.size() + act.path.size();
+    if (!fits) continue;
+    const std::string_view id = path.substr(kControlPrefix.size());
+    return FoundRoute{act.id, act.method, act.key,
+                      percent_decoded(id.substr(0, id.size() - act.path.size()))};
   }
   std::string message = fmt::format("there is no route {}", printable(path.substr(0, 200)));
   const std::string likely = likely_route(path);

@@ -22,6 +22,11 @@ enum class RouteId : std::uint8_t {
   messages,
   count_tokens,
   observability,
+  load_model,
+  unload_model,
+  pin_model,
+  unpin_model,
+  stop,
 };
 
 enum class KeyRule : std::uint8_t { open, needed };
@@ -30,7 +35,7 @@ struct FoundRoute {
   RouteId id = RouteId::root;
   std::string_view method;  // GET (HEAD works too) or POST
   KeyRule key = KeyRule::needed;
-  std::string model_id;  // of RouteId::model, percent-decoded
+  std::string model_id;  // of routes with one, percent-decoded
 };
 
 // route_not_found with a likely route, if none fits. The method is for the caller to compare.

@@ -32,6 +32,22 @@ TEST(Routes, AModelsIdIsTheRestOfThePathDecodedOnce) {
   EXPECT_EQ(find_route("/v1/models/chat/completions")->model_id, "chat/completions");
 }
 
+TEST(Routes, WhatIsDoneToAModelStandsBehindItsId) {
+  const auto load = find_route("/werk/v1/models/a/b:c/load");
+  ASSERT_TRUE(load);
+  EXPECT_EQ(load->id, RouteId::load_model);
+  EXPECT_EQ(load->method, "POST");
+  EXPECT_EQ(load->key, KeyRule::needed);
+  EXPECT_EQ(load->model_id, "a/b:c");
+  EXPECT_EQ(find_route("/werk/v1/models/a%2Fb/unload")->model_id, "a/b");
+  EXPECT_EQ(find_route("/werk/v1/models/load/load")->model_id, "load");
+  EXPECT_EQ(find_route("/werk/v1/models/a/pin")->id, RouteId::pin_model);
+  EXPECT_EQ(find_route("/werk/v1/models/a/unpin")->id, RouteId::unpin_model);
+  EXPECT_FALSE(find_route("/werk/v1/models/load"));
+  EXPECT_FALSE(find_route("/werk/v1/models//load"));
+  EXPECT_FALSE(find_route("/werk/v1/models/a/start"));
+}
+
 TEST(Routes, APercentSignThatStartsNoEscapeStays) {
   EXPECT_EQ(percent_decoded("100%"), "100%");
   EXPECT_EQ(percent_decoded("%4"), "%4");

@@ -57,6 +57,24 @@ json::value optional_number(const std::optional<int>& number) {
   return number ? json::value(*number) : json::value(nullptr);
 }
 
+json::value optional_text(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(printable(text));
+}
+
+json::value optional_time(std::chrono::system_clock::time_point time) {
+  return time.time_since_epoch().count() == 0 ? json::value(nullptr) : json::value(timestamp(time));
+}
+
+json::object pool_object(const runtime::PoolSnapshot& pool) {
+  json::object object;
+  object["name"] = pool.name;
+  object["capacity"] = pool.capacity == 0 ? json::value(nullptr) : json::value(pool.capacity);
+  object["resident"] = pool.resident;
+  object["starting"] = pool.starting;
+  object["pinned"] = pool.pinned;
+  return object;
+}
+
 json::object runtime_object(const runtime::RuntimeSnapshot& runtime) {
   json::object slots;
   slots["total"] = runtime.slots_total;
@@ -70,8 +88,19 @@ json::object runtime_object(const runtime::RuntimeSnapshot& runtime) {
   object["since"] = timestamp(runtime.since);
   object["slots"] = std::move(slots);
   object["waiting"] = runtime.waiting;
-  object["last_error"] = runtime.last_error.empty() ? json::value(nullptr)
-                                                    : json::value(printable(runtime.last_error));
+  object["last_error"] = optional_text(runtime.last_error);
+  object["progress"] = optional_text(runtime.progress);
+  object["pinned"] = runtime.pinned == runtime::Pinned::yes;
+  object["last_used"] = optional_time(runtime.last_used);
+  const auto idle = runtime.idle_timeout;
+  object["idle_timeout_s"] =
+      idle ? json::value(std::chrono::duration<double>(*idle).count()) : json::value(nullptr);
+  object["calls"] = runtime.usage.calls;
+  json::object tokens;
+  tokens["prompt_cached"] = runtime.usage.prompt_tokens_cached;
+  tokens["prompt_new"] = runtime.usage.prompt_tokens_new;
+  tokens["output"] = runtime.usage.output_tokens;
+  object["tokens"] = std::move(tokens);
   return object;
 }
 
@@ -106,19 +135,28 @@ std::string model_page(const model::InstalledModel& model, std::string_view name
   return json::serialize(model_object(model.manifest, name, speaks));
 }
 
-std::string observability_page(const NodeFacts& node, Draining draining,
-                               const std::vector<runtime::RuntimeSnapshot>& runtimes,
-                               const CallCounters& calls, std::size_t waiting) {
+std::string runtime_page(const runtime::RuntimeSnapshot& runtime) {
+  return json::serialize(runtime_object(runtime));
+}
+
+CacheState state_of(const runtime::RuntimeCache& cache) {
+  return {cache.snapshot(), cache.pools(), cache.pins(), cache.waiting()};
+}
+
+std::string observability_page(const NodeFacts& node, Draining draining, const CacheState& cache,
+                               const CallCounters& calls) {
   json::object node_object;
   node_object["version"] = node.version;
   node_object["pid"] = node.pid;
   node_object["started_at"] = timestamp(node.started_at);
   node_object["draining"] = draining == Draining::yes;
   json::array list;
-  for (const runtime::RuntimeSnapshot& one : runtimes) list.push_back(runtime_object(one));
+  for (const runtime::RuntimeSnapshot& one : cache.runtimes) list.push_back(runtime_object(one));
+  json::array pools;
+  for (const runtime::PoolSnapshot& one : cache.pools) pools.push_back(pool_object(one));
   json::object counts;
   counts["active"] = calls.active;
-  counts["waiting"] = waiting;
+  counts["waiting"] = cache.waiting;
   counts["served"] = calls.served;
   counts["failed"] = calls.failed;
   counts["cancelled"] = calls.cancelled;
@@ -126,6 +164,8 @@ std::string observability_page(const NodeFacts& node, Draining draining,
   page["schema"] = 1;
   page["node"] = std::move(node_object);
   page["runtimes"] = std::move(list);
+  page["pools"] = std::move(pools);
+  page["pins"] = json::array(cache.pins.begin(), cache.pins.end());
   page["calls"] = std::move(counts);
   return json::serialize(page);
 }

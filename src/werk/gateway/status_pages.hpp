@@ -28,9 +28,19 @@ enum class Speaks : std::uint8_t { openai, messages };
 
 std::string models_page(const routing::Catalogue& catalogue, Speaks speaks);
 std::string model_page(const model::InstalledModel& model, std::string_view name, Speaks speaks);
-std::string observability_page(const NodeFacts& node, Draining draining,
-                               const std::vector<runtime::RuntimeSnapshot>& runtimes,
-                               const CallCounters& calls, std::size_t waiting);
+
+// What the runtime cache tells at one moment.
+struct CacheState {
+  std::vector<runtime::RuntimeSnapshot> runtimes;
+  std::vector<runtime::PoolSnapshot> pools;
+  std::vector<std::string> pins;  // model ids, loaded or not
+  std::size_t waiting = 0;
+};
+CacheState state_of(const runtime::RuntimeCache& cache);
+
+std::string observability_page(const NodeFacts& node, Draining draining, const CacheState& cache,
+                               const CallCounters& calls);
+std::string runtime_page(const runtime::RuntimeSnapshot& runtime);
 
 // "2026-11-29T22:44:02Z"
 std::string timestamp(std::chrono::system_clock::time_point time);
