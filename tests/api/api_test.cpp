@@ -4,10 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <list>
-#include <sstream>
 
 #include "tests/api/answer.hpp"
 #include "tests/api/api_node.hpp"
@@ -18,7 +15,6 @@
 #include "tests/support/raw_client.hpp"
 #include "werk/base/json_cursor.hpp"
 #include "werk/base/text.hpp"
-#include "werk/gateway/errors.hpp"
 
 namespace werk::test {
 namespace {
@@ -137,17 +133,22 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     }
   }
 
-  // The answer of the latest call in the background.
-  void look_at_background(const Section& section) {
-    ASSERT_FALSE(clients_.empty()) << "no call is in the background";
-    RawClient& client = *clients_.back();
+  Answer await_answer(RawClient& client, AnswerTo to) {
     Answer answer;
     const auto answered = [&] {
       const Connection connection = client.ended() ? Connection::ended : Connection::open;
-      answer = read_answer(client.received(), AnswerTo::other_request, connection);
+      answer = read_answer(client.received(), to, connection);
       return answer.whole || client.ended();
     };
     settle(answered, Time::passes_when_played);
+    answered();
+    return answer;
+  }
+
+  // The answer of the latest call in the background.
+  void look_at_background(const Section& section) {
+    ASSERT_FALSE(clients_.empty()) << "no call is in the background";
+    const Answer answer = await_answer(*clients_.back(), AnswerTo::other_request);
     Section expected = section;
     expected.title = "expect " + std::string(section.after(kBackground));
     Step step;
@@ -311,14 +312,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     }
     const AnswerTo to =
         bytes.starts_with("HEAD ") ? AnswerTo::head_request : AnswerTo::other_request;
-    Answer answer;
-    const auto answered = [&] {
-      const Connection connection = client.ended() ? Connection::ended : Connection::open;
-      answer = read_answer(client.received(), to, connection);
-      return answer.whole || client.ended();
-    };
-    settle(answered, Time::passes_when_played);
-    answered();
+    const Answer answer = await_answer(client, to);
     check_engine(step, asked());
     if (step.expect) check_answer(step, answer);
     clients_.pop_back();
@@ -471,34 +465,11 @@ const std::filesystem::path& folder() {
   return path;
 }
 
-std::string content_of(const std::string& file) {
-  std::ifstream stream(folder() / file, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 TEST_P(Api, Holds) {
-  const Result<ExchangeFile> file = read_exchange(content_of(GetParam()));
+  const Result<ExchangeFile> file = read_exchange(content_of(folder() / GetParam()));
   ASSERT_TRUE(file) << GetParam() << ": " << file.error().message;
   play(*file);
   if (HasFailure()) ADD_FAILURE() << GetParam() << " says:" << file->sentence;
-}
-
-// What no request can bring about: nobody reads "cancelled", the others belong to commands or mean
-// a broken machine.
-constexpr std::array kNotFromRequests = {ErrorCode::cancelled, ErrorCode::not_found,
-                                         ErrorCode::conflict, ErrorCode::io, ErrorCode::internal};
-
-TEST(ApiFiles, EveryCodeThatARequestCanCauseIsExpectedByOne) {
-  std::string all;
-  for (const std::string& file : exchange_files(folder())) all += content_of(file);
-  for (int i = 0; i <= static_cast<int>(ErrorCode::internal); ++i) {
-    const auto code = static_cast<ErrorCode>(i);
-    if (std::ranges::find(kNotFromRequests, code) != kNotFromRequests.end()) continue;
-    const std::string word = fmt::format(R"("code":"{}")", gateway::row_of(code).openai_code);
-    EXPECT_NE(all.find(word), std::string::npos) << "no file expects " << word;
-  }
 }
 
 std::string test_name(const ::testing::TestParamInfo<std::string>& info) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
+#include <sstream>
 
 #include "werk/base/text.hpp"
 
@@ -214,6 +216,13 @@ Result<ExchangeFile> read_exchange(std::string_view text) {
   }
   if (file.models.empty()) file.models.push_back({.id = "small", .aliases = {}});
   return file;
+}
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
 }
 
 std::vector<std::string> exchange_files(const std::filesystem::path& folder) {

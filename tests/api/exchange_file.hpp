@@ -75,6 +75,9 @@ Result<ExchangeFile> read_exchange(std::string_view text);
 // Every .exchange file below the folder, as paths relative to it, sorted.
 std::vector<std::string> exchange_files(const std::filesystem::path& folder);
 
+// A file's bytes.
+std::string content_of(const std::filesystem::path& file);
+
 // <repeat N TEXT> and <byte HH> become the bytes they stand for.
 std::string expanded(std::string_view text);
 

@@ -142,6 +142,7 @@ class Node {
     gateway_.emplace(gateway_settings(settings_), parts);
     server_.emplace(loop_.executor(), clock_, http::ServerLimits{}, *gateway_);
     server_->set_error_body(gateway::server_error_body);
+    gateway_->set_on_stop([this] { shutdown_.set(); });
     Result<http::Endpoint> endpoint = server_->listen(settings_.host, settings_.port);
     if (!endpoint) co_return pass_on(endpoint);
     const std::string url = url_of(*endpoint);
