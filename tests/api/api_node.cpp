@@ -48,6 +48,12 @@ runtime::CacheSettings cache_settings(const NodeLines& lines) {
   return settings;
 }
 
+engine::Masker shown_masker(const TemporaryFolder& home) {
+  engine::Masker masker;
+  masker.hide(home.path().string(), "<home>");
+  return masker;
+}
+
 gateway::GatewaySettings gateway_settings(const NodeLines& lines) {
   gateway::GatewaySettings settings;
   settings.access.keys = lines.keys;
@@ -77,10 +83,11 @@ ApiNode::ApiNode(async::Executor executor, async::Offload& offload, const NodeLi
       models_(store_, folder_.path(), offload),
       router_({&engine_}, alias_rules(lines)),
       cache_(executor, clock_, cache_settings(lines)),
-      client_(executor, clock_, {}) {
+      client_(executor, clock_, {}),
+      output_(executor, offload, engine::OutputFiles(folder_ / "logs"), shown_masker(folder_)) {
   for (const ModelLine& line : model_lines_) install(folder_.path(), line);
   engine_server_.listen_unix(folder_ / "engine.sock");
-  const gateway::GatewayParts parts{clock_, models_, router_, cache_, client_};
+  const gateway::GatewayParts parts{clock_, models_, router_, cache_, client_, output_};
   gateway_ = std::make_unique<gateway::Gateway>(gateway_settings(lines), parts);
   gateway_->set_on_stop([this] {
     gateway_->begin_drain();
@@ -92,11 +99,14 @@ ApiNode::ApiNode(async::Executor executor, async::Offload& offload, const NodeLi
 }
 
 async::awaitable<void> ApiNode::close() {
+  const std::stop_token never;
+  co_await output_.end_followers(never);
   co_await server_->close();
   cache_.begin_shutdown();
   cache_.stop_leased();
   co_await cache_.stopped();
   co_await engine_server_.close();
+  co_await output_.close();
 }
 
 }  // namespace werk::test

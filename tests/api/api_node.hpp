@@ -26,10 +26,12 @@ class ApiNode {
 
   async::awaitable<void> close();
 
+  std::string home() const { return folder_.path().string(); }
   std::string socket() const { return folder_ / "node.sock"; }
   ManualClock& clock() { return clock_; }
   ScriptedServer& engine_server() { return engine_server_; }
   ScriptedEngine& engine() { return engine_; }
+  engine::OutputLogs& output() { return output_; }
   gateway::Gateway& gateway() { return *gateway_; }
   runtime::RuntimeCache& cache() { return cache_; }
   http::Server& server() { return *server_; }
@@ -45,6 +47,7 @@ class ApiNode {
   routing::Router router_;
   runtime::RuntimeCache cache_;
   http::Client client_;
+  engine::OutputLogs output_;
   std::unique_ptr<gateway::Gateway> gateway_;
   std::unique_ptr<http::Server> server_;
 };

@@ -117,6 +117,8 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
       poll();
       node_->clock().advance(std::chrono::seconds(std::stoi(seconds)));
       poll();
+    } else if (section.is("engine of ")) {
+      engine_prints(section);
     } else if (section.is(kBackground)) {
       look_at_background(section);
     } else if (section.is("client leaves")) {
@@ -130,6 +132,17 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
       }
     } else {
       FAIL() << "unknown section '" << section.title << "'";
+    }
+  }
+
+  // `engine of MODEL prints`: lines that its engine left; <home> is the node's.
+  void engine_prints(const Section& section) {
+    std::string model(section.after("engine of "));
+    model.resize(model.rfind(" prints"));
+    for (const std::string_view line : lines_of(section.text)) {
+      std::string text(line);
+      if (const auto at = text.find("<home>"); at != text.npos) text.replace(at, 6, node_->home());
+      node_->output().line(model, text);
     }
   }
 

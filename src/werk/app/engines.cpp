@@ -127,8 +127,8 @@ void Engines::add_llama(std::string model, llama::LaunchSettings launch, llama::
   engine.launch = launch;
   engine.environment = process::own_environment();
   engine.home = home_.string();
-  const llama::Services services{parts_.executor, parts_.clock,   parts_.offload,
-                                 parts_.children, parts_.sockets, finder};
+  const llama::Services services{parts_.executor, parts_.clock, parts_.offload, parts_.children,
+                                 parts_.sockets,  finder,       parts_.output};
   auto made = std::make_unique<llama::LlamaServerEngine>(services, std::move(engine));
   engines_.push_back({std::move(model), std::move(launch), &finder, nullptr, std::move(made)});
 }

@@ -15,6 +15,7 @@
 #include "werk/engine/engine.hpp"
 #include "werk/engine/llama_server/finder.hpp"
 #include "werk/engine/llama_server/launch.hpp"
+#include "werk/engine/output_logs.hpp"
 #include "werk/engine/worker/worker_engine.hpp"
 #include "werk/process/socket_folder.hpp"
 #include "werk/routing/router.hpp"
@@ -27,6 +28,7 @@ struct EngineParts {
   async::Offload& offload;
   process::Children& children;
   process::SocketFolder& sockets;
+  engine::OutputLogs* output = nullptr;  // none where nothing is started
 };
 
 // 0: unknown.

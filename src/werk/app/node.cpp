@@ -24,6 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kStopGrace = 5s;
+constexpr auto kReadersLeave = 1s;  // whoever follows an engine's output, at the end
 
 bool is_loopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
@@ -43,6 +44,16 @@ Status check_exposure(const Settings& settings) {
                           "WERK_API_KEYS), or say "
                           "--allow-unauthenticated",
                           settings.host));
+}
+
+// What of an engine's output isn't for others.
+engine::Masker shown_masker(const std::filesystem::path& home,
+                            const process::SocketFolder& sockets) {
+  engine::Masker masker;
+  masker.hide(home.string(), "<home>");
+  if (const auto user_home = process::own_variable("HOME")) masker.hide(*user_home, "~");
+  masker.hide(sockets.path(), "<sockets>");
+  return masker;
 }
 
 runtime::CacheSettings cache_settings(const Settings& settings) {
@@ -91,7 +102,10 @@ class Node {
         children_(loop_.executor(), clock_),
         tasks_(loop_.executor()),
         shutdown_(loop_.executor()),
-        engines_({loop_.executor(), clock_, offload_, children_, sockets}, settings, home),
+        output_(loop_.executor(), offload_, engine::OutputFiles(home / "logs"),
+                shown_masker(home, sockets)),
+        engines_({loop_.executor(), clock_, offload_, children_, sockets, &output_}, settings,
+                 home),
         store_(home),
         models_(store_, home, offload_),
         cache_(loop_.executor(), clock_, cache_settings(settings)),
@@ -122,6 +136,7 @@ class Node {
     children_.begin_shutdown();
     const process::Grace grace{kStopGrace};
     co_await children_.stop_all(grace);
+    co_await output_.close();
   }
 
   async::awaitable<Status> start() {
@@ -138,7 +153,7 @@ class Node {
       if (!route) co_return pass_on(route);
       default_route = std::move(*route);
     }
-    const gateway::GatewayParts parts{clock_, models_, *router_, cache_, client_};
+    const gateway::GatewayParts parts{clock_, models_, *router_, cache_, client_, output_};
     gateway_.emplace(gateway_settings(settings_), parts);
     server_.emplace(loop_.executor(), clock_, http::ServerLimits{}, *gateway_);
     server_->set_error_body(gateway::server_error_body);
@@ -220,6 +235,8 @@ class Node {
     }
     const std::uint64_t cut = gateway_->calls().active;
     if (cut > 0) log::warn("{} call(s) were cut off", cut);
+    async::Deadline readers(clock_, kReadersLeave, stop_.get_token());
+    co_await output_.end_followers(readers.token());
     co_await server_->close();
     cache_.stop_leased();
   }
@@ -244,6 +261,7 @@ class Node {
   async::TaskGroup tasks_;
   async::Event shutdown_;
   std::stop_source stop_;  // a second signal: nothing waits any more
+  engine::OutputLogs output_;
   Engines engines_;
   model::Store store_;
   gateway::InstalledModels models_;

@@ -88,7 +88,8 @@ Gateway::Gateway(GatewaySettings settings, GatewayParts parts)
       messages_(
           settings_.chat, settings_.prompt_edits,
           CallParts{parts.clock, parts.models, parts.router, parts.cache, parts.client, budget_}),
-      control_(ControlParts{parts.models, parts.router, parts.cache, counters_}) {}
+      control_(ControlParts{parts.models, parts.router, parts.cache, parts.output, parts.clock,
+                            counters_}) {}
 
 async::awaitable<void> Gateway::handle(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
@@ -160,7 +161,8 @@ async::awaitable<void> Gateway::answer(const Asked& asked, const FoundRoute& rou
     case RouteId::unload_model:
     case RouteId::pin_model:
     case RouteId::unpin_model:
-    case RouteId::stop: co_await answer_control(asked, route); break;
+    case RouteId::stop:
+    case RouteId::logs: co_await answer_control(asked, route); break;
   }
 }
 

@@ -35,6 +35,7 @@ struct GatewayParts {
   const routing::Router& router;
   runtime::RuntimeCache& cache;
   http::Client& client;
+  engine::OutputLogs& output;
 };
 
 class Gateway final : public http::Handler {

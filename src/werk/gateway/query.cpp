@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "werk/base/text.hpp"
 #include "werk/gateway/routes.hpp"
 
@@ -19,15 +21,32 @@ std::optional<std::string> query_value(std::string_view query, std::string_view 
   return std::nullopt;
 }
 
-Result<bool> query_switch(std::string_view name, std::string_view value) {
-  if (value.empty() || value == "1" || value == "true") return true;
-  if (value == "0" || value == "false") return false;
+namespace {
+
+Error wrong_value(std::string_view name, std::string_view value, std::string_view wanted) {
   Error error{ErrorCode::invalid_request,
-              fmt::format("\"{}\" in the query is true or false, not \"{}\"", name,
+              fmt::format("\"{}\" in the query is {}, not \"{}\"", name, wanted,
                           printable(value.substr(0, 40))),
               Origin::client};
   error.param = name;
-  return fail(std::move(error));
+  return error;
+}
+
+}  // namespace
+
+Result<bool> query_switch(std::string_view name, std::string_view value) {
+  if (value.empty() || value == "1" || value == "true") return true;
+  if (value == "0" || value == "false") return false;
+  return fail(wrong_value(name, value, "true or false"));
+}
+
+Result<std::uint64_t> query_number(std::string_view name, std::string_view value,
+                                   std::uint64_t most) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool whole = error == std::errc() && end == value.data() + value.size() && !value.empty();
+  if (whole && number <= most) return number;
+  return fail(wrong_value(name, value, fmt::format("a number from 0 to {}", most)));
 }
 
 }  // namespace werk::gateway

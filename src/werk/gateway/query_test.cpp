@@ -24,5 +24,12 @@ TEST(Query, ASwitchIsOneOfFourWordsOrNone) {
   EXPECT_EQ(wrong.error().param, "now");
 }
 
+TEST(Query, ANumberIsWholeAndBounded) {
+  EXPECT_EQ(query_number("lines", "0", 10), 0u);
+  EXPECT_EQ(query_number("lines", "10", 10), 10u);
+  for (const std::string_view wrong : {"", "11", "-1", "1x", "1e1", "99999999999999999999"})
+    EXPECT_FALSE(query_number("lines", wrong, 10)) << wrong;
+}
+
 }  // namespace
 }  // namespace werk::gateway

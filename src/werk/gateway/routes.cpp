@@ -17,7 +17,7 @@ struct Row {
   KeyRule key;
 };
 
-constexpr std::array<Row, 10> kRows = {{
+constexpr std::array<Row, 11> kRows = {{
     {"/", RouteId::root, "GET", KeyRule::open},
     {"/health", RouteId::health, "GET", KeyRule::open},
     {"/livez", RouteId::livez, "GET", KeyRule::open},
@@ -28,6 +28,7 @@ constexpr std::array<Row, 10> kRows = {{
     {"/v1/messages/count_tokens", RouteId::count_tokens, "POST", KeyRule::needed},
     {"/werk/v1/observability", RouteId::observability, "GET", KeyRule::needed},
     {"/werk/v1/stop", RouteId::stop, "POST", KeyRule::needed},
+    {"/werk/v1/logs", RouteId::logs, "GET", KeyRule::needed},
 }};
 // What is done to a model: the last segment of the path, behind an id that may hold slashes.
 constexpr std::string_view kControlPrefix = "/werk/v1/models/";
@@ -37,6 +38,7 @@ constexpr std::array<Row, 4> kModelActs = {{
     {"/pin", RouteId::pin_model, "POST", KeyRule::needed},
     {"/unpin", RouteId::unpin_model, "POST", KeyRule::needed},
 }};
+constexpr std::string_view kLogsPrefix = "/werk/v1/logs/";
 constexpr std::string_view kModelPrefix = "/v1/models/";
 
 int hex_value(char c) {
@@ -101,6 +103,10 @@ Result<FoundRoute> find_route(std::string_view path) {
   if (path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size()) {
     return FoundRoute{RouteId::model, "GET", KeyRule::needed,
                       percent_decoded(path.substr(kModelPrefix.size()))};
+  }
+  if (path.starts_with(kLogsPrefix) && path.size() > kLogsPrefix.size()) {
+    return FoundRoute{RouteId::logs, "GET", KeyRule::needed,
+                      percent_decoded(path.substr(kLogsPrefix.size()))};
   }
   for (const Row& act : kModelActs) {
     const bool fits = path.starts_with(kControlPrefix) && path.ends_with(act.path) &&

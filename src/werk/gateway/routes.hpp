@@ -27,6 +27,7 @@ enum class RouteId : std::uint8_t {
   pin_model,
   unpin_model,
   stop,
+  logs,
 };
 
 enum class KeyRule : std::uint8_t { open, needed };

@@ -43,6 +43,9 @@ TEST(Routes, WhatIsDoneToAModelStandsBehindItsId) {
   EXPECT_EQ(find_route("/werk/v1/models/load/load")->model_id, "load");
   EXPECT_EQ(find_route("/werk/v1/models/a/pin")->id, RouteId::pin_model);
   EXPECT_EQ(find_route("/werk/v1/models/a/unpin")->id, RouteId::unpin_model);
+  EXPECT_EQ(find_route("/werk/v1/logs/a/b%20c")->model_id, "a/b c");
+  EXPECT_EQ(find_route("/werk/v1/logs")->model_id, "");
+  EXPECT_FALSE(find_route("/werk/v1/logs/"));
   EXPECT_FALSE(find_route("/werk/v1/models/load"));
   EXPECT_FALSE(find_route("/werk/v1/models//load"));
   EXPECT_FALSE(find_route("/werk/v1/models/a/start"));

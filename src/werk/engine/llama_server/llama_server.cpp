@@ -153,9 +153,18 @@ Result<std::unique_ptr<LlamaServerEngine::Launched>> LlamaServerEngine::launch(
   command.arguments = {"--host", launched->reach.socket};
   command.arguments.insert(command.arguments.end(), words->begin(), words->end());
   command.environment = child_environment(settings_.environment, launched->reach.secret);
-  command.on_line = [name = plan.key.text()](std::string_view line) {
+  command.on_line = [name = plan.key.text(), model = plan.manifest.id,
+                     masker = launched->log_masker,
+                     output = services_.output](std::string_view line) {
     log::debug("[{}] {}", name, printable(line));
+    if (output != nullptr) output->line(model, masker.apply(line));
   };
+  if (services_.output != nullptr) {
+    services_.output->begin(
+        plan.manifest.id,
+        launched->log_masker.apply(fmt::format("llama-server {}: {} {}", executable.version.text(),
+                                               executable.path, shell_line(command.arguments))));
+  }
   if (!said_sizing_ && (extra_sizing_.has_context || extra_sizing_.has_slots)) {
     said_sizing_ = true;
     log::info(
@@ -223,7 +232,9 @@ async::awaitable<void> LlamaServerEngine::watch_activity(Launched& launched,
   ActivityWatch watch;
   while (co_await async::sleep_for(services_.clock, services_.executor, kActivityPause, done)) {
     const Activity now = activity_of(launched.child->pid(), launched.child->output_bytes());
-    if (const auto what = watch.look(now)) observer.progressed(*what);
+    const auto what = watch.look(now);
+    if (!what) continue;
+    observer.progressed(fmt::format("{}, {} in memory", *what, readable_bytes(now.resident_bytes)));
   }
 }
 
@@ -281,7 +292,11 @@ async::awaitable<Result<std::unique_ptr<Runtime>>> LlamaServerEngine::start(Star
   if (!launching) co_return pass_on(launching);
   const std::unique_ptr<Launched> launched = std::move(*launching);
   auto facts = co_await bring_up(*launched, observer, stop);
-  if (!facts) co_return pass_on(facts);
+  if (!facts) {
+    const bool printed = services_.output != nullptr && facts.error().code != ErrorCode::cancelled;
+    if (printed) facts.error().message += output_hint(launched->plan.manifest.id);
+    co_return pass_on(facts);
+  }
   log::info("{}: ready after {} ms (pid {}, {} slots of {} tokens)", launched->plan.key.text(),
             milliseconds_in(services_.clock.now() - launched->since), launched->child->pid(),
             facts->slots, facts->context_tokens_per_slot);

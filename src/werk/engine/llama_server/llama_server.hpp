@@ -14,6 +14,7 @@
 #include "werk/engine/llama_server/failure.hpp"
 #include "werk/engine/llama_server/finder.hpp"
 #include "werk/engine/llama_server/launch.hpp"
+#include "werk/engine/output_logs.hpp"
 #include "werk/http/client.hpp"
 #include "werk/process/child.hpp"
 #include "werk/process/socket_folder.hpp"
@@ -27,6 +28,7 @@ struct Services {
   process::Children& children;
   process::SocketFolder& sockets;
   Finder& finder;
+  OutputLogs* output = nullptr;  // keeps what children print; without it nothing is kept
 };
 
 struct LlamaServerSettings {

@@ -171,9 +171,16 @@ Result<std::unique_ptr<Worker>> WorkerEngine::launch(const StartPlan& plan,
   command.environment =
       worker_environment(settings_.interpreter.environment, kChannelInWorker, settings_.threads);
   command.descriptors = {{channel->theirs.get(), kChannelInWorker}};
-  command.on_line = [name = plan.key.text()](std::string_view line) {
+  command.on_line = [name = plan.key.text(), model = plan.manifest.id,
+                     output = services_.output](std::string_view line) {
     log::debug("[{}] {}", name, printable(line));
+    if (output != nullptr) output->line(model, line);
   };
+  if (services_.output != nullptr) {
+    services_.output->begin(plan.manifest.id,
+                            fmt::format("{} {}: {} {}", kind_.package, interpreter.package_version,
+                                        command.program, shell_line(command.arguments)));
+  }
   log::info("{}: starting {} {} for '{}': {} {}", plan.key.text(), kind_.package,
             interpreter.package_version, plan.manifest.id, command.program,
             shell_line(command.arguments));
@@ -244,6 +251,7 @@ Error WorkerEngine::explain(Error error, Worker& worker, const StartPlan& plan) 
   }
   // A start that failed may succeed later, unless the model itself is at fault.
   if (error.code != ErrorCode::model_unusable) error.code = ErrorCode::start_failed;
+  if (services_.output != nullptr) error.message += output_hint(plan.manifest.id);
   return error;
 }
 

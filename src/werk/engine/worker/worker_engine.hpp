@@ -13,6 +13,7 @@
 #include "werk/async/offload.hpp"
 #include "werk/engine/engine.hpp"
 #include "werk/engine/masker.hpp"
+#include "werk/engine/output_logs.hpp"
 #include "werk/engine/worker/interpreter.hpp"
 #include "werk/engine/worker/kinds.hpp"
 #include "werk/engine/worker/worker.hpp"
@@ -24,6 +25,7 @@ struct WorkerServices {
   async::Clock& clock;
   async::Offload& offload;
   process::Children& children;
+  OutputLogs* output = nullptr;  // keeps what children print; without it nothing is kept
 };
 
 // What becomes of a worker whose runtime is stopped.
