@@ -200,6 +200,28 @@ struct Commands {
     add_json(*explain);
     explain->callback([this] { line.command = CommandId::explain; });
   }
+  void add_control(CLI::App& app) {
+    CLI::App* ps = control_command(app, "ps", CommandId::ps, "what is loaded, and who waits");
+    add_json(*ps);
+    CLI::App* load = control_command(app, "load", CommandId::load, "load a model into the node");
+    load->add_option("model", line.subject, "its id or alias")->required();
+    CLI::App* unload = control_command(app, "unload", CommandId::unload,
+                                       "let a model's calls end, and then its engine");
+    unload->add_option("model", line.subject, "its id or alias")->required();
+    unload->add_flag("--now", line.control.now, "end its calls with an error");
+    CLI::App* pin =
+        control_command(app, "pin", CommandId::pin, "keep a model loaded, whoever needs its place");
+    pin->add_option("model", line.subject, "its id or alias")->required();
+    CLI::App* unpin = control_command(app, "unpin", CommandId::unpin, "let it go like any other");
+    unpin->add_option("model", line.subject, "its id or alias")->required();
+    CLI::App* logs = control_command(app, "logs", CommandId::logs, "what engines print");
+    logs->add_option("model", line.subject, "whose (all of them)");
+    logs->add_flag("-f,--follow", line.control.follow, "go on with what comes");
+    logs->add_option("-n,--lines", line.control.lines, "how many of the last lines (200)")
+        ->type_name("N")
+        ->check(CLI::Range(0, 100'000));
+    control_command(app, "stop", CommandId::stop, "end the node as Ctrl-C does");
+  }
 
   void add_ask(CLI::App& app) {
     CLI::App* ask = app.add_subcommand(
@@ -241,6 +263,14 @@ struct Commands {
   }
 
  private:
+  CLI::App* control_command(CLI::App& app, const std::string& name, CommandId id,
+                            const std::string& help) {
+    CLI::App* command = app.add_subcommand(name, help);
+    command->fallthrough();
+    add_url(*command);
+    command->callback([this, id] { line.command = id; });
+    return command;
+  }
   void add_url(CLI::App& app) {
     app.add_option("--url", line.url, "a node elsewhere, http://HOST:PORT; WERK_API_KEY is sent")
         ->type_name("URL");
@@ -311,6 +341,7 @@ Parsed parse_command_line(int argc, const char* const* argv) {
   commands.add_ask(app);
   commands.add_service(app);
   commands.add_doctor(app);
+  commands.add_control(app);
   std::vector<std::string> behind;
   argc = own_words(argc, argv, behind);
   try {

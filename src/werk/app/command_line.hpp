@@ -30,6 +30,13 @@ enum class CommandId : std::uint8_t {
   doctor,
   service_install,
   service_uninstall,
+  ps,
+  load,
+  unload,
+  pin,
+  unpin,
+  logs,
+  stop,
 };
 
 enum class IfMissing : std::uint8_t { no, yes };
@@ -48,6 +55,13 @@ struct AskOptions {
   std::optional<double> temperature;
   Reasoning reasoning = Reasoning::on_a_terminal;
   Verbose verbose = Verbose::no;
+};
+
+// How a running node is controlled: unload, logs.
+struct ControlOptions {
+  bool now = false;     // unload: end its calls
+  bool follow = false;  // logs: go on with what comes
+  std::uint32_t lines = 200;
 };
 
 struct CommandLine {
@@ -72,6 +86,7 @@ struct CommandLine {
   std::string url;    // of a node elsewhere
   AskOptions ask;
   Now now = Now::no;  // service install
+  ControlOptions control;
 };
 
 // What parsing comes to: a command, or a text to print and an exit status (help, version, an error

@@ -143,9 +143,10 @@ async::awaitable<void> Control::show_progress(http::Exchange& exchange, std::str
   while (!done.stop_requested()) {
     json::object line;
     for (const runtime::RuntimeSnapshot& one : parts_.cache.snapshot()) {
-      if (one.key != key) continue;
+      if (one.key != key || one.state == runtime::RuntimeState::ready) continue;
+      const bool starts = one.state == runtime::RuntimeState::starting;
       line["state"] = runtime::name_of(one.state);
-      line["progress"] = printable(one.progress);
+      line["progress"] = starts ? printable(one.progress) : "waits for a place";
     }
     const std::string text = json::serialize(line) + "\n";
     if (!line.empty() && text != shown) {

@@ -1,6 +1,7 @@
 #include "werk/process/interrupt.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -66,6 +67,14 @@ int Interrupt::take() {
   const int number = pending;
   pending = 0;
   return number;
+}
+
+Status pause(std::chrono::milliseconds duration) {
+  Interrupt interrupt;
+  pollfd signal{interrupt.descriptor(), POLLIN, 0};
+  ::poll(&signal, 1, static_cast<int>(duration.count()));
+  if (interrupt.take() != 0) return fail(ErrorCode::cancelled, "stopped");
+  return {};
 }
 
 }  // namespace werk::process

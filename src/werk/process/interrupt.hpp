@@ -4,6 +4,9 @@
 // signal before take() ends the process as if there were none, so nobody is ever stuck.
 #pragma once
 
+#include <chrono>
+
+#include "werk/base/result.hpp"
 #include "werk/process/descriptor.hpp"
 
 namespace werk::process {
@@ -24,5 +27,8 @@ class Interrupt {
   Descriptor read_end_;
   Descriptor write_end_;
 };
+
+// Waits so long, or until a signal comes: then it fails with `cancelled`.
+Status pause(std::chrono::milliseconds duration);
 
 }  // namespace werk::process

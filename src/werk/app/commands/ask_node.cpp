@@ -1,7 +1,6 @@
 #include "werk/app/commands/ask_node.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 
@@ -19,15 +18,6 @@ constexpr auto kStopReserve = 15s;  // for engines to end, on top of the drain l
 // How long another node may take to start or to end before we give up.
 constexpr auto kOthersMax = 60s;
 constexpr auto kLook = 50ms;
-
-// Waits until something may have changed. `cancelled` after a signal.
-Status pause() {
-  process::Interrupt interrupt;
-  pollfd signal{interrupt.descriptor(), POLLIN, 0};
-  ::poll(&signal, 1, static_cast<int>(kLook.count()));
-  if (interrupt.take() != 0) return fail(ErrorCode::cancelled, "stopped");
-  return {};
-}
 
 // It drains, or takes no connection any more though it hasn't gone yet.
 bool is_ending(const NodeAddress& node) {
@@ -57,7 +47,7 @@ Result<NodeAddress> AskedNode::reach() {
                   "the node of this home is starting or stopping and doesn't get on with it; `werk "
                   "doctor` says which process it is");
     }
-    Status waited = pause();
+    Status waited = process::pause(kLook);
     if (!waited) return pass_on(waited);
   }
 }

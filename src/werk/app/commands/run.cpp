@@ -10,6 +10,7 @@
 #include "werk/app/commands/ask.hpp"
 #include "werk/app/commands/chat.hpp"
 #include "werk/app/commands/config.hpp"
+#include "werk/app/commands/control.hpp"
 #include "werk/app/commands/doctor.hpp"
 #include "werk/app/commands/explain.hpp"
 #include "werk/app/commands/import.hpp"
@@ -78,6 +79,13 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::doctor: return doctor_command(line, settings, home);
     case CommandId::service_install: return service_install_command(line, settings, home);
     case CommandId::service_uninstall: return service_uninstall_command();
+    case CommandId::ps: return ps_command(line, settings, home);
+    case CommandId::load: return load_command(line, settings, home);
+    case CommandId::unload: return unload_command(line, settings, home);
+    case CommandId::pin:
+    case CommandId::unpin: return pin_command(line, settings, home);
+    case CommandId::logs: return logs_command(line, settings, home);
+    case CommandId::stop: return stop_command(line, settings, home);
   }
   return kUsageStatus;
 }

@@ -1,0 +1,141 @@
+#include "werk/app/commands/ps.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <ctime>
+#include <set>
+#include <vector>
+
+#include "werk/app/progress.hpp"
+#include "werk/app/terminal.hpp"
+#include "werk/base/text.hpp"
+
+namespace werk::app {
+
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::size_t kColumns = 9;
+constexpr std::size_t kGap = 2;
+constexpr std::size_t kModelMin = 12;
+using Row = std::array<std::string, kColumns>;
+// Numbers stand at the right of their column.
+constexpr std::array<bool, kColumns> kRight = {false, false, false, true, true,
+                                               true,  true,  true,  false};
+
+std::string text_in(const json::object& object, std::string_view member) {
+  const json::value* value = object.if_contains(member);
+  return value != nullptr && value->is_string() ? shown_text(value->get_string()) : std::string();
+}
+
+std::int64_t number_in(const json::object& object, std::string_view member) {
+  const json::value* value = object.if_contains(member);
+  return value != nullptr && value->is_number() ? value->to_number<std::int64_t>() : 0;
+}
+
+bool is_true(const json::object& object, std::string_view member) {
+  const json::value* value = object.if_contains(member);
+  return value != nullptr && value->is_bool() && value->get_bool();
+}
+
+std::string since_text(const std::string& since, std::chrono::system_clock::time_point now) {
+  const auto time = time_of(since);
+  if (!time) return "-";
+  const auto age = std::chrono::duration_cast<std::chrono::seconds>(now - *time);
+  return readable_duration(std::max(age, std::chrono::seconds(0)));
+}
+
+Row row_of(const json::object& runtime, const MemoryOf& memory_of,
+           std::chrono::system_clock::time_point now) {
+  const json::value* slots = runtime.if_contains("slots");
+  std::string use = "-";
+  if (slots != nullptr && slots->is_object()) {
+    use = fmt::format("{}/{}", number_in(slots->get_object(), "busy"),
+                      number_in(slots->get_object(), "total"));
+  }
+  const std::int64_t pid = number_in(runtime, "pid");
+  const auto memory = pid > 0 ? memory_of(pid) : std::nullopt;
+  return {text_in(runtime, "model"),
+          text_in(runtime, "engine"),
+          text_in(runtime, "state"),
+          std::move(use),
+          std::to_string(number_in(runtime, "waiting")),
+          memory ? readable_bytes(*memory) : "-",
+          pid > 0 ? std::to_string(pid) : "-",
+          since_text(text_in(runtime, "since"), now),
+          is_true(runtime, "pinned") ? "yes" : ""};
+}
+
+// Bytes are taken for columns: names in other scripts stand a little apart.
+std::string shortened(const std::string& text, std::size_t columns) {
+  if (text.size() <= columns) return text;
+  return printable(text.substr(0, columns - 3)) + "...";
+}
+
+std::string laid_out(std::vector<Row> rows, std::size_t columns) {
+  std::array<std::size_t, kColumns> widths{};
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::size_t all = kGap * (kColumns - 1);
+  for (const std::size_t width : widths) all += width;
+  if (columns > 0 && all > columns) {
+    const std::size_t others = all - widths[0];
+    widths[0] = std::max(kModelMin, columns - std::min(columns, others));
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < kColumns; ++i) {
+      const std::string cell = i == 0 ? shortened(row[i], widths[0]) : row[i];
+      line += kRight[i] ? fmt::format("{:>{}}", cell, widths[i])
+                        : fmt::format("{:<{}}", cell, widths[i]);
+      if (i + 1 < kColumns) line.append(kGap, ' ');
+    }
+    while (line.ends_with(' ')) line.pop_back();
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::chrono::system_clock::time_point> time_of(const std::string& text) {
+  std::tm parts{};
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return std::chrono::system_clock::from_time_t(::timegm(&parts));
+}
+
+std::string ps_table(const json::object& page, const MemoryOf& memory_of,
+                     std::chrono::system_clock::time_point now, std::size_t columns) {
+  std::vector<Row> rows = {
+      {"MODEL", "ENGINE", "STATE", "SLOTS", "WAIT", "MEMORY", "PID", "SINCE", "PIN"}};
+  std::set<std::string> shown;
+  if (const json::value* runtimes = page.if_contains("runtimes");
+      runtimes && runtimes->is_array()) {
+    for (const json::value& runtime : runtimes->get_array()) {
+      if (!runtime.is_object()) continue;
+      rows.push_back(row_of(runtime.get_object(), memory_of, now));
+      shown.insert(rows.back().front());
+    }
+  }
+  std::string text = rows.size() > 1 ? laid_out(std::move(rows), columns)
+                                     : "nothing is loaded; `werk load MODEL` loads a model, and so "
+                                       "does the first call for it\n";
+  std::vector<std::string> absent;
+  if (const json::value* pins = page.if_contains("pins"); pins && pins->is_array()) {
+    for (const json::value& pin : pins->get_array()) {
+      const std::string id = pin.is_string() ? shown_text(pin.get_string()) : std::string();
+      if (!id.empty() && !shown.contains(id)) absent.push_back(id);
+    }
+  }
+  if (!absent.empty()) text += fmt::format("pinned, not loaded: {}\n", fmt::join(absent, ", "));
+  return text;
+}
+
+}  // namespace werk::app
