@@ -21,6 +21,7 @@ HttpCall act(TestNode& node, std::string_view model, std::string_view what,
 
 CommandRun werk(TestNode& node, const std::vector<std::string>& words,
                 std::vector<std::string> environment = {}) {
+  node.port();  // once it serves
   environment.push_back("WERK_HOME=" + node.home().string());
   return run_werk(words, environment);
 }
@@ -53,6 +54,20 @@ TEST(Control, UnloadsLoadsAndPinsWhileSixClientsStreamLoseNoCall) {
     return good;
   });
   EXPECT_EQ(results, std::vector<int>(7, kTurns)) << node.process().log();
+}
+
+TEST(Control, AnIdleTimeoutCutsNoCallAndTheNextOneLoadsTheModelAgain) {
+  TestNode node({.arguments = {"--parallel", "2", "--idle-timeout", "1ms"}});
+  // So short that engines come and go between the calls.
+  const std::vector<int> results = run_callers(6, [&node](std::size_t) {
+    int good = 0;
+    for (int turn = 0; turn < 4; ++turn) good += is_whole_stream(node, "a") ? 1 : 0;
+    return good;
+  });
+  EXPECT_EQ(results, std::vector<int>(6, 4)) << node.process().log();
+  node.await_no_runtimes();
+  EXPECT_TRUE(is_whole_stream(node, "a"));
+  EXPECT_GE(node.engines().count("spawned"), 2u);
 }
 
 TEST(Control, AHungEngineThatIsUnloadedHoldsUpNoOtherModelAndItsCallerGetsAnError) {
@@ -185,12 +200,12 @@ TEST(Control, ANodeElsewhereIsReachedByItsAddressAndOnlyWithItsKey) {
   EXPECT_EQ(there({"load", "a"}, "right").status, 0);
   EXPECT_NE(there({"ps"}, "right").out.find("ready"), std::string::npos);
   EXPECT_NE(there({"ps", "--json"}, "right").out.find(R"("pools":)"), std::string::npos);
-  for (const std::vector<std::string> words : {std::vector<std::string>{"ps"},
-                                               {"load", "a"},
-                                               {"unload", "a"},
-                                               {"pin", "a"},
-                                               {"logs"},
-                                               {"stop"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"ps"},
+                                                {"load", "a"},
+                                                {"unload", "a"},
+                                                {"pin", "a"},
+                                                {"logs"},
+                                                {"stop"}}) {
     const CommandRun refused = there(words, "wrong");
     EXPECT_EQ(refused.status, 1) << words.front();
     EXPECT_NE(refused.err.find("WERK_API_KEY"), std::string::npos) << refused.err;

@@ -26,6 +26,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t kTerminalColumns = 80;
+constexpr std::string_view kNothingYet = "werk: no engine has printed anything yet\n";
 
 Result<json::object> object_in(const std::string& text) {
   boost::system::error_code error;
@@ -218,7 +219,7 @@ int home_logs(const CommandLine& line, const std::filesystem::path& home) {
   const auto text = lines_in_home(line, home);
   if (!text) return ask_failed(text.error());
   print_lines(*text);
-  if (text->empty()) fmt::print(stderr, "werk: no engine has printed anything yet\n");
+  if (text->empty()) fmt::print(stderr, "{}", kNothingYet);
   if (line.control.follow)
     fmt::print(stderr, "werk: no node serves this home, so nothing more will come\n");
   return 0;
@@ -236,11 +237,16 @@ int logs_command(const CommandLine& line, const Settings& settings,
                                         : "/werk/v1/logs/" + path_segment(line.subject);
   request.target +=
       fmt::format("?lines={}{}", line.control.lines, line.control.follow ? "&follow=true" : "");
-  const Status read = NodeClient(std::move(*address)).stream(request, [](std::string_view piece) {
-    print_lines(piece);
-    return NodeClient::GoOn::yes;
-  });
-  return read ? 0 : ask_failed(read.error());
+  std::uint64_t bytes = 0;
+  const Status read =
+      NodeClient(std::move(*address)).stream(request, [&bytes](std::string_view piece) {
+        print_lines(piece);
+        bytes += piece.size();
+        return NodeClient::GoOn::yes;
+      });
+  if (!read) return ask_failed(read.error());
+  if (bytes == 0) fmt::print(stderr, "{}", kNothingYet);
+  return 0;
 }
 
 // ---- stop

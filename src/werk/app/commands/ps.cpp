@@ -20,7 +20,6 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::size_t kColumns = 9;
-constexpr std::size_t kGap = 2;
 constexpr std::size_t kModelMin = 12;
 using Row = std::array<std::string, kColumns>;
 // Numbers stand at the right of their column.
@@ -81,11 +80,13 @@ std::string laid_out(std::vector<Row> rows, std::size_t columns) {
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
   }
-  std::size_t all = kGap * (kColumns - 1);
-  for (const std::size_t width : widths) all += width;
-  if (columns > 0 && all > columns) {
-    const std::size_t others = all - widths[0];
-    widths[0] = std::max(kModelMin, columns - std::min(columns, others));
+  std::size_t gap = 2;
+  std::size_t others = 0;
+  for (std::size_t i = 1; i < kColumns; ++i) others += widths[i];
+  const auto room = [&] { return columns - std::min(columns, others + gap * (kColumns - 1)); };
+  if (columns > 0 && widths[0] > room()) {
+    if (room() < kModelMin) gap = 1;
+    widths[0] = std::min(widths[0], std::max(kModelMin, room()));
   }
   std::string text;
   for (const Row& row : rows) {
@@ -94,7 +95,7 @@ std::string laid_out(std::vector<Row> rows, std::size_t columns) {
       const std::string cell = i == 0 ? shortened(row[i], widths[0]) : row[i];
       line += kRight[i] ? fmt::format("{:>{}}", cell, widths[i])
                         : fmt::format("{:<{}}", cell, widths[i]);
-      if (i + 1 < kColumns) line.append(kGap, ' ');
+      if (i + 1 < kColumns) line.append(gap, ' ');
     }
     while (line.ends_with(' ')) line.pop_back();
     text += line + "\n";
