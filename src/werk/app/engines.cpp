@@ -159,7 +159,7 @@ worker::WorkerEngine& Engines::add_worker(std::string model, const worker::Worke
   const std::size_t kept = is_onnx ? settings_.onnx_genai_models : settings_.transformers_models;
   settings.keep = kept == 0 ? worker::Keep::worker : worker::Keep::nothing;
   const worker::WorkerServices services{parts_.executor, parts_.clock, parts_.offload,
-                                        parts_.children};
+                                        parts_.children, parts_.output};
   auto made = std::make_unique<worker::WorkerEngine>(kind, services, std::move(settings));
   worker::WorkerEngine& engine = *made;
   engines_.push_back({std::move(model), std::nullopt, nullptr, &engine, std::move(made)});

@@ -161,9 +161,9 @@ Result<std::unique_ptr<LlamaServerEngine::Launched>> LlamaServerEngine::launch(
   };
   if (services_.output != nullptr) {
     services_.output->begin(
-        plan.manifest.id,
-        launched->log_masker.apply(fmt::format("llama-server {}: {} {}", executable.version.text(),
-                                               executable.path, shell_line(command.arguments))));
+        plan.manifest.id, launched->log_masker.apply(fmt::format(
+                              "llama-server {}: {} {}", executable.version.text(), executable.path,
+                              shell_line(without_secrets(command.arguments)))));
   }
   if (!said_sizing_ && (extra_sizing_.has_context || extra_sizing_.has_slots)) {
     said_sizing_ = true;
