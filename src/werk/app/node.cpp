@@ -19,11 +19,15 @@
 #include "werk/process/signals.hpp"
 
 namespace werk::app {
+
+namespace worker = engine::worker;
+
 namespace {
 
 using namespace std::chrono_literals;
 
 constexpr auto kStopGrace = 5s;
+constexpr auto kForAsLongAsItTakes = 24h;
 constexpr auto kReadersLeave = 1s;  // whoever follows an engine's output, at the end
 
 bool is_loopback(const std::string& host) {
@@ -56,9 +60,28 @@ engine::Masker shown_masker(const std::filesystem::path& home,
   return masker;
 }
 
+// Calls beyond the bound are refused at once unless a wait is configured. Where none is kept, one
+// worker serves all in order, however long that takes.
+runtime::PoolRule worker_pool(const worker::WorkerKind& kind, std::size_t models,
+                              const Settings& settings) {
+  runtime::PoolRule rule;
+  rule.setting = kind.cache_variable;
+  rule.capacity = std::max<std::size_t>(models, 1);
+  rule.capacity_wait = settings.capacity_wait.value_or(0ms);
+  if (models == 0) {
+    rule.retention = runtime::Retention::drop;
+    rule.capacity_wait = kForAsLongAsItTakes;
+  }
+  return rule;
+}
+
 runtime::CacheSettings cache_settings(const Settings& settings) {
   runtime::CacheSettings cache;
-  cache.pool_capacity["llama-server"] = settings.max_resident;
+  cache.pools["llama-server"].capacity = settings.max_resident;
+  cache.pools.emplace(worker::kOnnxGenai.name,
+                      worker_pool(worker::kOnnxGenai, settings.onnx_genai_models, settings));
+  cache.pools.emplace(worker::kTransformers.name,
+                      worker_pool(worker::kTransformers, settings.transformers_models, settings));
   if (settings.capacity_wait) cache.capacity_wait = *settings.capacity_wait;
   cache.start_timeout = settings.start_timeout;
   cache.stop_grace = kStopGrace;

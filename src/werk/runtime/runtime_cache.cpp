@@ -54,6 +54,9 @@ RuntimeCache::RuntimeCache(async::Executor executor, async::Clock& clock, CacheS
     if (rule.pinned == Pinned::yes) pins_.insert(model);
     if (rule.idle_timeout.value_or(0s) > 0s) has_idle_timeouts_ = true;
   }
+  for (const auto& [name, rule] : settings_.pools) {
+    if (rule.retention == Retention::drop) has_idle_timeouts_ = true;
+  }
 }
 
 RuntimeCache::~RuntimeCache() { WERK_ASSERT(waiters_.empty()); }
@@ -128,10 +131,11 @@ RuntimeCache::Entry& RuntimeCache::known_or_new(engine::Engine& engine, engine::
   const std::string& pool_name = engine.info().pool;
   auto& pool = pools_[pool_name];
   if (!pool) {
-    const auto limit = settings_.pool_capacity.find(pool_name);
-    const std::size_t capacity = limit == settings_.pool_capacity.end() ? 0 : limit->second;
-    const WhenFull when_full = settings_.capacity_wait > 0s ? WhenFull::wait : WhenFull::refuse;
-    pool = std::make_unique<Pool>(Pool{Residency(capacity, when_full), nullptr, std::nullopt});
+    const auto set = settings_.pools.find(pool_name);
+    const PoolRule rule = set == settings_.pools.end() ? PoolRule() : set->second;
+    const WhenFull when_full = capacity_wait(rule) > 0s ? WhenFull::wait : WhenFull::refuse;
+    pool = std::make_unique<Pool>(
+        Pool{rule, Residency(rule.capacity, when_full), nullptr, std::nullopt});
   }
   auto entry = std::make_unique<Entry>();
   entry->id = static_cast<EntryId>(entries_.size());
@@ -161,8 +165,9 @@ std::optional<Error> RuntimeCache::refuse_beforehand(const Entry& entry) const {
 }
 
 std::unique_ptr<async::Timer> RuntimeCache::place_timer(Entry& entry, TicketId ticket) {
-  if (settings_.capacity_wait <= 0s) return nullptr;
-  return clock_.call_at(clock_.now() + settings_.capacity_wait, [this, &entry, ticket] {
+  const async::Duration limit = capacity_wait(entry.pool->rule);
+  if (limit <= 0s) return nullptr;
+  return clock_.call_at(clock_.now() + limit, [this, &entry, ticket] {
     if (!entry.pool->residency.waits_for_place(ticket)) return;
     Error refusal = no_place(entry);
     const Residency::Effects effects = entry.pool->residency.cancel(ticket);

@@ -26,9 +26,19 @@ struct ModelRule {
   std::optional<async::Duration> idle_timeout = std::nullopt;  // instead of the node's; 0: never
 };
 
+// Whether a runtime stays when nobody uses it.
+enum class Retention : std::uint8_t { keep, drop };
+
+// What is set for one pool of runtimes.
+struct PoolRule {
+  std::size_t capacity = 0;                                     // runtimes; 0: no limit
+  std::optional<async::Duration> capacity_wait = std::nullopt;  // instead of the cache's
+  std::string setting = "--max-resident";                       // that raises the capacity
+  Retention retention = Retention::keep;
+};
+
 struct CacheSettings {
-  std::map<std::string, std::size_t> pool_capacity =
-      {};  // runtimes per pool; absent or 0: no limit
+  std::map<std::string, PoolRule> pools = {};  // by name; others have no limit
   async::Duration capacity_wait =
       std::chrono::seconds(60);  // for a place in a full pool; 0: refuse at once
   async::Duration fair_turn = std::chrono::seconds(2);
@@ -132,6 +142,7 @@ class RuntimeCache {
   using EntryId = KeyId;
 
   struct Pool {
+    PoolRule rule;
     Residency residency;
     std::unique_ptr<async::Timer> turn_timer;
     std::optional<TicketId> turn_of;
@@ -173,6 +184,7 @@ class RuntimeCache {
   void watch_turn(Pool& pool);
   void watch_idle(Entry& entry);
   async::Duration idle_timeout(const Entry& entry) const;
+  async::Duration capacity_wait(const PoolRule& rule) const;
   bool belongs(const Entry& entry, const ModelRuntimes& which) const;
   Error no_place(const Entry& entry) const;
   Error behind_pins(const Entry& entry) const;

@@ -37,8 +37,8 @@ Error RuntimeCache::no_place(const Entry& entry) const {
                     5s);
   }
   return capacity(fmt::format("every place for a model in the {} pool is in use; try again when a "
-                              "call has ended, or raise --max-resident",
-                              entry.engine->info().pool),
+                              "call has ended, or raise {}",
+                              entry.engine->info().pool, entry.pool->rule.setting),
                   5s);
 }
 
@@ -52,8 +52,8 @@ Error RuntimeCache::behind_pins(const Entry& entry) const {
   }
   return capacity(
       fmt::format("pinned models hold every place in the {} pool ({}); `werk unpin MODEL` lets one "
-                  "go, --max-resident makes more places",
-                  entry.engine->info().pool, fmt::join(names, ", ")),
+                  "go, {} makes more places",
+                  entry.engine->info().pool, fmt::join(names, ", "), entry.pool->rule.setting),
       kPeopleAreSlow);
 }
 
@@ -99,7 +99,13 @@ void RuntimeCache::pin(const ModelRuntimes& which, Pinned pinned) {
 
 // ---- idle runtimes
 
+async::Duration RuntimeCache::capacity_wait(const PoolRule& rule) const {
+  return rule.capacity_wait.value_or(settings_.capacity_wait);
+}
+
 async::Duration RuntimeCache::idle_timeout(const Entry& entry) const {
+  // In a turn of its own, so that a call that comes at this moment still finds it.
+  if (entry.pool->rule.retention == Retention::drop) return async::Duration(1);
   const auto rule = settings_.by_model.find(entry.plan.manifest.id);
   if (rule == settings_.by_model.end()) return settings_.idle_timeout;
   return rule->second.idle_timeout.value_or(settings_.idle_timeout);
@@ -112,8 +118,10 @@ void RuntimeCache::watch_idle(Entry& entry) {
   if (!counts) entry.idle_timer.reset();
   if (!counts || entry.idle_timer) return;
   entry.idle_timer = clock_.call_at(clock_.now() + limit, [this, &entry, limit] {
-    log::info("{} (model {}) was idle for {:.0f} s", entry.plan.key.text(), entry.plan.manifest.id,
-              seconds(limit));
+    if (entry.pool->rule.retention == Retention::keep) {
+      log::info("{} (model {}) was idle for {:.0f} s", entry.plan.key.text(),
+                entry.plan.manifest.id, seconds(limit));
+    }
     apply(*entry.pool, entry.pool->residency.idle(entry.id));
   });
 }
@@ -157,7 +165,7 @@ std::vector<RuntimeSnapshot> RuntimeCache::snapshot() const {
 
 std::vector<PoolSnapshot> RuntimeCache::pools() const {
   std::map<std::string, PoolSnapshot> all;
-  for (const auto& [name, capacity] : settings_.pool_capacity) all[name].capacity = capacity;
+  for (const auto& [name, rule] : settings_.pools) all[name].capacity = rule.capacity;
   for (const auto& entry : entries_) {
     PoolSnapshot& pool = all[entry->engine->info().pool];
     const RuntimeState state = entry->pool->residency.state(entry->id);

@@ -191,7 +191,7 @@ TEST_F(RuntimeCacheTest, ADeathIsSettledBeforeTheNextCallCanMeetTheCorpse) {
 }
 
 TEST_F(RuntimeCacheTest, AtCapacityOneALongCallIsFinishedBeforeTheOtherModelRuns) {
-  make({.pool_capacity = {{"fake", 1}}});
+  make({.pools = {{"fake", {.capacity = 1}}}});
   Caller& a = arrive("a");
   ready("a");
   Caller& b = arrive("b");
@@ -212,7 +212,7 @@ TEST_F(RuntimeCacheTest, AtCapacityOneALongCallIsFinishedBeforeTheOtherModelRuns
 }
 
 TEST_F(RuntimeCacheTest, AWaitForAPlaceIsBoundedAndSaysWhatToDo) {
-  make({.pool_capacity = {{"fake", 1}}, .capacity_wait = 60s, .fair_turn = 1000s});
+  make({.pools = {{"fake", {.capacity = 1}}}, .capacity_wait = 60s, .fair_turn = 1000s});
   arrive("a");
   ready("a");
   Caller& b = arrive("b");
@@ -224,7 +224,7 @@ TEST_F(RuntimeCacheTest, AWaitForAPlaceIsBoundedAndSaysWhatToDo) {
 }
 
 TEST_F(RuntimeCacheTest, TheWaitForAPlaceDoesNotCutALoadThatHasBegun) {
-  make({.pool_capacity = {{"fake", 1}}, .capacity_wait = 60s});
+  make({.pools = {{"fake", {.capacity = 1}}}, .capacity_wait = 60s});
   Caller& b = arrive("b");
   advance(200s);
   EXPECT_FALSE(b.result);
@@ -233,14 +233,14 @@ TEST_F(RuntimeCacheTest, TheWaitForAPlaceDoesNotCutALoadThatHasBegun) {
 }
 
 TEST_F(RuntimeCacheTest, WithoutACapacityWaitAFullPoolRefusesAtOnce) {
-  make({.pool_capacity = {{"fake", 1}}, .capacity_wait = 0s});
+  make({.pools = {{"fake", {.capacity = 1}}}, .capacity_wait = 0s});
   arrive("a");
   ready("a");
   EXPECT_EQ(arrive("b").error(), ErrorCode::capacity);
 }
 
 TEST_F(RuntimeCacheTest, TwoModelsThatArriveTogetherAtAnIdleOneAreBothServed) {
-  make({.pool_capacity = {{"fake", 1}}});
+  make({.pools = {{"fake", {.capacity = 1}}}});
   for (int round = 0; round < 200; ++round) {
     Caller& a = arrive("a");
     if (engine_->starting("a")) ready("a");
@@ -309,7 +309,7 @@ TEST_F(RuntimeCacheTest, RandomTrafficWithCancelsDeathsAndFailuresLosesNobody) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  make({.pool_capacity = {{"fake", 2}}, .capacity_wait = 1000s, .idle_timeout = 5s}, 2);
+  make({.pools = {{"fake", {.capacity = 2}}}, .capacity_wait = 1000s, .idle_timeout = 5s}, 2);
   const std::vector<std::string> models = {"a", "b", "c", "d"};
   for (int step = 0; step < 1500; ++step) {
     const std::string& model = models[random() % models.size()];

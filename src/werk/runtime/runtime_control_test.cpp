@@ -119,7 +119,7 @@ TEST_F(RuntimeControlTest, AnUnloadDuringAShutdownEndsWithIt) {
 }
 
 TEST_F(RuntimeControlTest, AFullPoolOfPinsRefusesAtOnceAndNamesThem) {
-  make({.pool_capacity = {{"fake", 1}}, .by_model = {{"a", {.pinned = Pinned::yes}}}});
+  make({.pools = {{"fake", {.capacity = 1}}}, .by_model = {{"a", {.pinned = Pinned::yes}}}});
   Caller& a = arrive("a");
   ready("a");
   a.leave();
@@ -135,7 +135,7 @@ TEST_F(RuntimeControlTest, AFullPoolOfPinsRefusesAtOnceAndNamesThem) {
 }
 
 TEST_F(RuntimeControlTest, APinBeforeTheLoadHoldsForIt) {
-  make({.pool_capacity = {{"fake", 1}}});
+  make({.pools = {{"fake", {.capacity = 1}}}});
   cache_->pin({"a"}, Pinned::yes);
   arrive("a").leave();
   ready("a");
@@ -216,6 +216,38 @@ TEST_F(RuntimeControlTest, SumsBelongToARuntimeAndBeginAnewWithTheNext) {
   arrive("a");
   ready("a");
   EXPECT_EQ(shown("a").usage.prompt_tokens_cached, 0u);
+}
+
+TEST_F(RuntimeControlTest, APoolThatKeepsNothingServesModelsInOrderAndDropsEach) {
+  make({.pools = {{"fake", {.capacity = 1, .capacity_wait = 3600s, .retention = Retention::drop}}}},
+       1);
+  Caller& first = arrive("a");
+  ready("a");
+  Caller& second = arrive("a");
+  Caller& other = arrive("b");
+  first.leave();
+  poll();
+  EXPECT_TRUE(second.admitted()) << "a call that waits for it keeps it";
+  second.leave();
+  poll();
+  EXPECT_EQ(engine_->alive("a"), 0u);
+  ready("b");
+  EXPECT_TRUE(other.admitted());
+  other.leave();
+  poll();
+  clock_.advance(1ms);
+  poll();
+  EXPECT_EQ(engine_->alive("b"), 0u);
+}
+
+TEST_F(RuntimeControlTest, APoolsRefusalNamesTheSettingThatRaisesIt) {
+  make({.pools = {{"fake", {.capacity = 1, .capacity_wait = 0s, .setting = "WERK_SIZE"}}}});
+  Caller& held = arrive("a");
+  ready("a");
+  Caller& refused = arrive("b");
+  ASSERT_TRUE(refused.result);
+  EXPECT_NE(refused.result->error().message.find("raise WERK_SIZE"), std::string::npos);
+  held.leave();
 }
 
 }  // namespace

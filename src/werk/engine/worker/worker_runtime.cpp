@@ -92,7 +92,8 @@ void WorkerRuntime::note_end() {
 }
 
 async::awaitable<Result<std::size_t>> WorkerRuntime::busy_slots(std::stop_token) {
-  co_return worker_ != nullptr && worker_->is_busy() ? 1 : 0;
+  // One that is about to end takes no call: who waits for it gets the next one.
+  co_return worker_ != nullptr && (worker_->is_busy() || worker_->end()) ? 1 : 0;
 }
 
 async::awaitable<Result<std::unique_ptr<ChatStream>>> WorkerRuntime::chat(std::string body,
