@@ -42,7 +42,7 @@ std::vector<routing::AliasRule> alias_rules(const NodeLines& lines) {
 runtime::CacheSettings cache_settings(const NodeLines& lines) {
   runtime::CacheSettings settings;
   settings.waiting_max = lines.waiting_max;
-  if (lines.resident_max > 0) settings.pool_capacity["scripted"] = lines.resident_max;
+  if (lines.resident_max > 0) settings.pools["scripted"].capacity = lines.resident_max;
   settings.capacity_wait = std::chrono::seconds(0);
   settings.idle_timeout = lines.idle_timeout;
   return settings;

@@ -309,16 +309,24 @@ async::awaitable<Status> EngineCall::relay(http::Response& engine, SilenceLimit&
 
 async::awaitable<Status> EngineCall::piece(std::string_view bytes, ChatStreamFilter& filter,
                                            AnswerWriter& writer) {
-  Status fed = feed(bytes, filter, writer);
+  parser_.feed(bytes);
+  Status fed;
+  // A client that has nothing yet gets the first event before the rest of a burst is looked at.
+  if (!call_.answer_has_begun()) {
+    fed = feed(FeedUntil::first_event, filter, writer);
+    Status written = co_await writer.flush(filter.facts());
+    if (!written) co_return written;
+  }
+  if (fed) fed = feed(FeedUntil::end, filter, writer);
   // Tokens that came before a failure still reach the client.
   Status written = co_await writer.flush(filter.facts());
   if (!written) co_return written;
   co_return fed;
 }
 
-Status EngineCall::feed(std::string_view bytes, ChatStreamFilter& filter, AnswerWriter& writer) {
-  parser_.feed(bytes);
-  while (true) {
+Status EngineCall::feed(FeedUntil until, ChatStreamFilter& filter, AnswerWriter& writer) {
+  const std::uint64_t before = filter.facts().content_events;
+  while (until == FeedUntil::end || filter.facts().content_events == before) {
     Result<std::optional<http::SseItem>> item = parser_.next();
     if (!item) return pass_on(item);
     if (!*item) return {};
@@ -326,6 +334,7 @@ Status EngineCall::feed(std::string_view bytes, ChatStreamFilter& filter, Answer
     Status taken = filter.event((*item)->name, (*item)->data, writer.sink());
     if (!taken) return taken;
   }
+  return {};
 }
 
 Error EngineCall::gave_up(const Error& error, const SilenceLimit& silence) const {

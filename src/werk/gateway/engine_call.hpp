@@ -131,7 +131,9 @@ class EngineCall {
                                  ChatStreamFilter& filter, AnswerWriter& writer);
   async::awaitable<Status> piece(std::string_view bytes, ChatStreamFilter& filter,
                                  AnswerWriter& writer);
-  Status feed(std::string_view bytes, ChatStreamFilter& filter, AnswerWriter& writer);
+  enum class FeedUntil : std::uint8_t { first_event, end };
+  // What the parser holds, up to the first event with text or to its end.
+  Status feed(FeedUntil until, ChatStreamFilter& filter, AnswerWriter& writer);
   Error gave_up(const Error& error, const SilenceLimit& silence) const;
   async::awaitable<Error> explain(Error error, runtime::Lease& lease);
   void note_tokens(const ChatStreamFacts& facts, const runtime::Lease& lease);

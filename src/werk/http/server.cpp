@@ -22,6 +22,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{1000};
 constexpr std::chrono::milliseconds kTickSoon{250};
+// The end of a client's input may be seen before the kernel has let go of the client's own socket.
+constexpr std::chrono::milliseconds kFirstLook{2};
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kAcceptsPerTurn = 64;
 // Connections over the limit that are kept just long enough to be told so.
@@ -38,7 +40,7 @@ struct Server::Impl {
 
   Impl(async::Executor executor, async::Clock& clock, ServerLimits limits, Handler& handler)
       : context{std::move(executor), clock, limits, handler}, group(context.executor) {
-    context.look_soon = [this] { arm(kTickSoon); };
+    context.look_soon = [this] { arm(kFirstLook); };
   }
   ~Impl() { stop_listening(); }
 
