@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "tests/e2e/command_home.hpp"
 #include "tests/e2e/test_node.hpp"
@@ -171,6 +172,26 @@ TEST_F(RunTest, ANodeThatCantStartIsToldInOneLineAndLeavesNothing) {
   expect_has(command.err(), "/nowhere/llama-server");
   expect_one_line(command.err());
   expect_nothing_left();
+}
+
+TEST_F(RunTest, ItsOwnNodeLoadsNothingButTheModelThatIsAsked) {
+  install({"asked", "default", "pinned"});
+  std::ofstream(home_ / "werk.toml") << "model = \"default\"\n[models.\"pinned\"]\npin = true\n";
+  const CommandRun done = run({"asked", "hi"});
+  EXPECT_EQ(done.out, kWhole) << done.err;
+  EXPECT_EQ(engines_.count("spawned"), 1u);
+  EXPECT_EQ(run({"the default one"}).status, 0);
+  EXPECT_EQ(engines_.count("spawned"), 2u);
+}
+
+TEST_F(RunTest, OptionsThatHaveNoEffectOnARunningNodeAreTold) {
+  install({"a"});
+  NodeProcess node({home_.path(), {}, environment()});
+  node.port();
+  const CommandRun done = run({"--model", "a", "hi", "--ctx-size", "512"});
+  EXPECT_EQ(done.out, kWhole);
+  expect_has(done.err, "--ctx-size has no effect on it");
+  expect_one_line(done.err);
 }
 
 class HeldRunTest : public RunTest {

@@ -78,11 +78,11 @@ TEST_F(ChatTest, WhatCantBeAskedEndsAPipeWithOneLine) {
   EXPECT_EQ(unknown.status, 1);
   expect_has(unknown.err, "did you mean coder?");
   expect_one_line(unknown.err);
+  EXPECT_EQ(engines_.count("spawned"), 0u);
   const CommandRun command = run({"coder"}, "/claer\nhi\n", Around::pipes);
   EXPECT_EQ(command.status, 1);
   expect_has(command.err, "did you mean /clear?");
   expect_one_line(command.err);
-  EXPECT_EQ(engines_.count("spawned"), 0u);
   expect_nothing_left();
 }
 

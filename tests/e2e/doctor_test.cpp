@@ -170,6 +170,23 @@ TEST_F(DoctorTest, AHomeThatCantBeWrittenIsALack) {
   EXPECT_EQ(done.status, 1);
 }
 
+TEST_F(DoctorTest, ColoursAreForATerminalThatWantsThem) {
+  const auto printed = [this](const std::vector<std::string>& words, const std::string& variable) {
+    CommandProcess::Settings one{words, environment(), Around::terminal, {}};
+    one.environment.push_back(variable);
+    CommandProcess command(one);
+    command.wait_exit();
+    return command.out();
+  };
+  const std::vector<std::string> commands[] = {{"doctor", "--port", "0"},
+                                               {"serve", "--model", "none", "--port", "0"}};
+  for (const auto& words : commands) {
+    EXPECT_NE(printed(words, "X=1").find('\x1b'), std::string::npos);
+    EXPECT_EQ(printed(words, "NO_COLOR=1").find('\x1b'), std::string::npos);
+    EXPECT_EQ(printed(words, "TERM=dumb").find('\x1b'), std::string::npos);
+  }
+}
+
 class OldEngineTest : public DoctorTest {
  protected:
   OldEngineTest()

@@ -81,7 +81,7 @@ std::string variables_help() {
 
 Parsed usage_error(std::string message) {
   Parsed parsed;
-  parsed.text = fmt::format("werk: {}\n(werk --help shows what there is)\n", message);
+  parsed.text = fmt::format("werk: {} (`werk --help` shows what there is)\n", message);
   parsed.exit_status = kUsageStatus;
   return parsed;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "werk/app/engines.hpp"
+#include "werk/app/own_node.hpp"
 #include "werk/app/version.hpp"
 #include "werk/async/loop.hpp"
 #include "werk/base/log.hpp"
@@ -195,6 +196,7 @@ class Node {
       tasks_.spawn(prepare_default(std::move(*default_route)));
     }
     for (const ModelSettings& model : settings_.models) {
+      if (is_own_node()) break;
       if (model.pinned == Permission::yes && catalogue->find(model.id) != nullptr)
         tasks_.spawn(prepare_pinned(model.id));
     }

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <optional>
 
 #include "werk/app/node_client.hpp"
+#include "werk/app/steps.hpp"
 #include "werk/async/loop.hpp"
 #include "werk/async/task_group.hpp"
 #include "werk/base/text.hpp"
@@ -25,8 +27,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kLook = 20ms;  // between two looks whether the node serves
+constexpr auto kLook = 20ms;       // between two looks whether the node serves
+constexpr auto kStartedHalf = 5s;  // for a node that is stopped while it starts
 constexpr std::string_view kErrorLevel = " error ";
+constexpr std::string_view kVariable = "WERK_OWN_NODE";  // set for such a node alone
 
 }  // namespace
 
@@ -47,7 +51,7 @@ struct OwnNode::State {
     tasks_.spawn(await_serving());
     loop_.run_until([this] { return tasks_.running() == 0; });
     if (!problem_) return url_;
-    stop(0s);
+    stop(kStartedHalf);
     return fail(*problem_);
   }
 
@@ -72,7 +76,7 @@ struct OwnNode::State {
     process::Command command;
     command.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
     command.arguments = words_;
-    command.environment = process::own_environment();
+    command.environment = with_variable(process::own_environment(), kVariable, "1");
     command.descriptors = {{log.get(), STDOUT_FILENO}, {log.get(), STDERR_FILENO}};
     auto child = children_.spawn(std::move(command));
     if (!child) return pass_on(child);
@@ -153,5 +157,15 @@ std::vector<std::string> serve_words(const CommandLine& line,
   }
   return words;
 }
+
+void note_idle_options(const CommandLine& line, const std::string& url) {
+  for (const GivenFlag& given : line.flags) {
+    if (given.flag == "--model" || given.flag == "--model-home") continue;
+    fmt::print(stderr, "werk: a node serves this home already at {}; {} has no effect on it\n", url,
+               given.flag);
+  }
+}
+
+bool is_own_node() { return process::own_variable(kVariable).has_value(); }
 
 }  // namespace werk::app

@@ -37,4 +37,11 @@ class OwnNode {
 std::vector<std::string> serve_words(const CommandLine& line,
                                      const std::vector<std::string_view>& without);
 
+// A node that runs already has options of its own: says which of these have no effect on it.
+void note_idle_options(const CommandLine& line, const std::string& url);
+
+// Whether this process is such a node: it loads what it is asked for and nothing beforehand but its
+// default.
+bool is_own_node();
+
 }  // namespace werk::app

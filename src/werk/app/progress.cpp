@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "werk/app/terminal.hpp"
 #include "werk/base/text.hpp"
 
 namespace werk::app {
@@ -62,7 +63,7 @@ std::string TransferLine::text(std::string_view name, std::uint64_t done, std::u
   return line;
 }
 
-ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+ProgressLine::ProgressLine() : terminal_(can_rewrite(STDERR_FILENO)) {}
 
 void ProgressLine::show(std::string_view name, std::uint64_t done, std::uint64_t total) {
   if (!terminal_) return;

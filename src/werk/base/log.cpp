@@ -5,6 +5,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdlib>
 #include <memory>
 
 namespace werk::log {
@@ -15,31 +16,27 @@ constexpr const char* kPattern = "%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %v";
 
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {
-    case Level::trace:
-      return spdlog::level::trace;
-    case Level::debug:
-      return spdlog::level::debug;
-    case Level::info:
-      return spdlog::level::info;
-    case Level::warn:
-      return spdlog::level::warn;
-    case Level::error:
-      return spdlog::level::err;
-    case Level::off:
-      return spdlog::level::off;
+    case Level::trace: return spdlog::level::trace;
+    case Level::debug: return spdlog::level::debug;
+    case Level::info: return spdlog::level::info;
+    case Level::warn: return spdlog::level::warn;
+    case Level::error: return spdlog::level::err;
+    case Level::off: return spdlog::level::off;
   }
   return spdlog::level::info;
 }
 
 // Two loggers over one sink: `direct` writes at once, `queued` exists between start() and stop().
 struct Writers {
-  std::shared_ptr<spdlog::sinks::sink> sink =
+  std::shared_ptr<spdlog::sinks::stderr_color_sink_mt> sink =
       std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
   std::shared_ptr<spdlog::logger> direct = std::make_shared<spdlog::logger>("werk", sink);
   std::shared_ptr<spdlog::details::thread_pool> pool;
   std::shared_ptr<spdlog::logger> queued;
 
   Writers() {
+    const char* unwanted = std::getenv("NO_COLOR");
+    if (unwanted != nullptr && *unwanted != '\0') sink->set_color_mode(spdlog::color_mode::never);
     sink->set_pattern(kPattern);
     direct->set_level(spdlog::level::warn);
   }
@@ -75,9 +72,7 @@ void set_level(Level level) {
   if (w.queued) w.queued->set_level(to_spdlog(level));
 }
 
-bool enabled(Level level) {
-  return writers().active().should_log(to_spdlog(level));
-}
+bool enabled(Level level) { return writers().active().should_log(to_spdlog(level)); }
 
 std::uint64_t dropped() {
   Writers& w = writers();

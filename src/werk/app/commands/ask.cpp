@@ -203,6 +203,7 @@ int ask_command(const CommandLine& line, const Settings& settings,
   if (prompt->empty()) return no_prompt(words);
   AskedNode asked(line, settings, home);
   if (words.model.empty()) words.model = asked.unnamed_model();
+  asked.set_model(words.model);
   return ask(asked, {words.model, messages_of(line.ask.system, *prompt), line});
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "werk/model/store.hpp"
 #include "werk/process/interrupt.hpp"
@@ -36,7 +37,10 @@ Result<NodeAddress> AskedNode::reach() {
   const auto limit = std::chrono::steady_clock::now() + kOthersMax;
   while (true) {
     auto node = home_node(settings_, home_);
-    if (node && !is_ending(*node)) return std::move(*node);
+    if (node && !is_ending(*node)) {
+      if (!own_ && !std::exchange(told_, true)) note_idle_options(line_, node->url);
+      return std::move(*node);
+    }
     if (!process::NodeLock::is_held(home_.string())) {
       auto own = start_own();
       // Where another command was faster its node is used.
@@ -65,7 +69,10 @@ Status AskedNode::check_home() const {
 Result<NodeAddress> AskedNode::start_own() {
   Status sound = check_home();
   if (!sound) return pass_on(sound);
-  std::vector<std::string> words = serve_words(line_, {"--host", "--port"});
+  std::vector<std::string> words = serve_words(line_, {"--host", "--port", "--model"});
+  // Instead of the settings' default, which is not what is asked; a name that only an alias of the
+  // settings leads somewhere is left to the node.
+  if (model::Store(home_).find(model_)) words.push_back("--model=" + model_);
   words.emplace_back("--host=127.0.0.1");
   words.emplace_back("--port=0");
   own_ = std::make_unique<OwnNode>(home_, std::move(words), "own.log");

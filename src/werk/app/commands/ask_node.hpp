@@ -20,6 +20,9 @@ class AskedNode {
   AskedNode& operator=(const AskedNode&) = delete;
   ~AskedNode() { end(); }
 
+  // The model that will be asked, which a node of the command's own begins to load at once.
+  void set_model(std::string name) { model_ = std::move(name); }
+
   // Its address, now: another one than before if that has gone. Two commands that come at once
   // share the node of the first. `cancelled` after a signal.
   Result<NodeAddress> reach();
@@ -41,6 +44,8 @@ class AskedNode {
   const CommandLine& line_;
   const Settings& settings_;
   std::filesystem::path home_;
+  std::string model_;
+  bool told_ = false;  // which options have no effect
   std::unique_ptr<OwnNode> own_;
 };
 

@@ -67,9 +67,10 @@ class Chat {
 
  private:
   Status begin() {
+    if (model_.empty()) model_ = asked_.unnamed_model();
+    asked_.set_model(model_);
     auto node = reach();
     if (!node) return pass_on(node);
-    if (model_.empty()) model_ = asked_.unnamed_model();
     if (!model_.empty()) {
       Status known = check_model(NodeClient(*node), model_);
       if (!known) return known;

@@ -78,15 +78,6 @@ Result<std::string> find_claude() {
               "claude is not in PATH; `npm install -g @anthropic-ai/claude-code` installs it");
 }
 
-// A node that runs already has options of its own.
-void note_idle_options(const CommandLine& line, const std::string& url) {
-  for (const GivenFlag& given : line.flags) {
-    if (given.flag == "--model" || given.flag == "--model-home") continue;
-    fmt::print(stderr, "werk: a node serves this home already at {}; {} has no effect on it\n", url,
-               given.flag);
-  }
-}
-
 std::vector<std::string> node_words(const CommandLine& line, const std::string& model) {
   std::vector<std::string> words = serve_words(line, {"--model"});
   words.push_back("--model=" + model);
