@@ -30,7 +30,7 @@ TEST_F(RunTest, WithoutANodeItAnswersWithOneOfItsOwnAndLeavesNothingBehind) {
   EXPECT_EQ(done.status, 0);
   EXPECT_EQ(done.out, kWhole);
   EXPECT_EQ(done.err, "");
-  EXPECT_EQ(engines_.count("spawned"), 1u);
+  EXPECT_EQ(spawned(), 1u);
   expect_nothing_left();
 }
 
@@ -39,7 +39,7 @@ TEST_F(RunTest, BesideARunningNodeThereIsNoSecondProcessOfItsModel) {
   NodeProcess node({home_.path(), {}, environment()});
   node.port();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(run({"a", "hi"}).out, kWhole);
-  EXPECT_EQ(engines_.count("spawned"), 1u);
+  EXPECT_EQ(spawned(), 1u);
   EXPECT_EQ(HttpCall(node.port(), "GET", "/health").status(), 200) << "the node stays";
 }
 
@@ -179,9 +179,9 @@ TEST_F(RunTest, ItsOwnNodeLoadsNothingButTheModelThatIsAsked) {
   std::ofstream(home_ / "werk.toml") << "model = \"default\"\n[models.\"pinned\"]\npin = true\n";
   const CommandRun done = run({"asked", "hi"});
   EXPECT_EQ(done.out, kWhole) << done.err;
-  EXPECT_EQ(engines_.count("spawned"), 1u);
+  EXPECT_EQ(spawned(), 1u);
   EXPECT_EQ(run({"the default one"}).status, 0);
-  EXPECT_EQ(engines_.count("spawned"), 2u);
+  EXPECT_EQ(spawned(), 2u);
 }
 
 TEST_F(RunTest, OptionsThatHaveNoEffectOnARunningNodeAreTold) {

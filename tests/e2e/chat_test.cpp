@@ -51,7 +51,7 @@ TEST_F(ChatTest, BesideARunningNodeThereIsNoSecondProcessOfItsModel) {
   node.port();
   EXPECT_EQ(run({"a"}, "hi\nhi\n", Around::pipes).status, 0);
   EXPECT_EQ(run({}, "hi\n", Around::pipes).status, 0) << "the only model needs no name";
-  EXPECT_EQ(engines_.count("spawned"), 1u);
+  EXPECT_EQ(spawned(), 1u);
   EXPECT_EQ(HttpCall(node.port(), "GET", "/health").status(), 200);
 }
 

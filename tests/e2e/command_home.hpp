@@ -61,6 +61,12 @@ class CommandHome : public ::testing::Test {
   }
   // What the next one was asked.
   boost::json::object asked() { return boost::json::parse(generation().text("body")).as_object(); }
+  // How many engines there ever were, once a generation that no test has taken yet is known: what
+  // an engine tells comes a little later than its answer.
+  std::size_t spawned() {
+    generation();
+    return engines_.count("spawned");
+  }
   void expect_nothing_left() const {
     EXPECT_TRUE(engines_.none_living_within(std::chrono::seconds(10)));
     EXPECT_FALSE(std::filesystem::exists(home_.path() / "run" / "node.json"));

@@ -93,6 +93,7 @@ TEST_F(LaunchTest, ANodeIsStartedForTheClientAndEndsWithIt) {
   expect_has(run.out, "CLAUDE_CODE_MAX_OUTPUT_TOKENS=\"8192\"");
   expect_has(run.out, "answer: HTTP/1.1 200");
   expect_has(run.out, "\"type\":\"message\"");
+  control_.expect("gone");  // behind all that it has told
   EXPECT_EQ(control_.count("spawned"), 1u);
   EXPECT_TRUE(control_.none_living_within(std::chrono::seconds(5)));
 }
