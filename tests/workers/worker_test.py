@@ -155,6 +155,11 @@ class Generations(WorkerTest):
         self.assertEqual((failed['code'], failed['prompt_tokens'], failed['context']), ('context_length_exceeded', 10, 10))
         self.assertEqual(started.answer('word ' * 9)[1]['completion_tokens'], 1)
 
+    def test_an_empty_prompt_is_refused(self) -> None:
+        started = self.start_loaded()
+        failed = started.expect('failed', started.generate(''))
+        self.assertEqual((failed['code'], failed['message']), ('invalid_request', 'the prompt is empty'))
+
     def test_the_same_seed_gives_the_same_text(self) -> None:
         started = self.start_loaded()
         def text(seed: int) -> str:

@@ -204,6 +204,8 @@ class Worker:
 
 def _room(prompt_tokens: int, context: int) -> int:
     """How many tokens the answer may have."""
+    if not prompt_tokens:
+        raise Failure('invalid_request', 'the prompt is empty')
     if not context:
         return TOKENS_MAX
     if prompt_tokens >= context:
