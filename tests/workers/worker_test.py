@@ -141,6 +141,16 @@ class Life(WorkerTest):
                     self.assertEqual(started.ended()[0], 0)
 
 
+    def test_a_worker_whose_engine_is_not_installed_says_so_in_the_place_of_hello(self) -> None:
+        for name, package in (('onnx_genai', 'onnxruntime_genai'), ('transformers', 'torch')):
+            with self.subTest(name=name):
+                program = os.path.join(HERE, '..', '..', 'workers', f'{name}_worker.py')
+                with WorkerProcess(sys.executable, '-S', program) as started:  # -S: without any packages
+                    message = started.expect('fault')['message']
+                    self.assertIn(f'has no {package}', message)
+                    self.assertEqual(started.ended(), (4, f'werk worker: {message}\n'))
+
+
 class Generations(WorkerTest):
     def test_the_reason_tells_who_ended_it(self) -> None:
         started = self.start_loaded(context=10)
