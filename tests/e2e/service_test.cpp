@@ -226,6 +226,10 @@ TEST_F(ServiceTest, ASystemdThatRefusesIsToldWithItsWords) {
   expect_has(done.err, "no bus");
   expect_has(done.err, "systemctl --user daemon-reload");
   EXPECT_EQ(std::ranges::count(done.err, '\n'), 1) << done.err;
+  const CommandRun removed = run({"uninstall"}, {"FAILING=disable"});
+  EXPECT_EQ(removed.status, 0);
+  EXPECT_EQ(std::ranges::count(removed.err, '\n'), 1) << removed.err;
+  EXPECT_FALSE(fs::exists(unit_file()));
 }
 
 TEST_F(ServiceTest, OptionsThatNoUnitCanHoldAndWrongOnesAreRefused) {

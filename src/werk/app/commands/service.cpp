@@ -123,7 +123,10 @@ Status systemctl(StepRunner& runner, const std::string& program, std::vector<std
   step.arguments = std::move(words);
   step.environment = process::own_environment();
   step.limit = kSystemctlLimit;
-  return runner.run(std::move(step));
+  Status done = runner.run(std::move(step));
+  // The last lines of what it printed are part of the message.
+  if (!done) std::ranges::replace(done.error().message, '\n', ' ');
+  return done;
 }
 
 std::optional<std::string> find_systemctl() {
@@ -213,10 +216,8 @@ int service_install_command(const CommandLine& line, const Settings& settings,
   StepRunner runner{fs::path()};
   Status started = start(runner, *program, line.now);
   if (!started) {
-    std::string reason = started.error().message;
-    std::ranges::replace(reason, '\n', ' ');
     fmt::print(stderr, "werk: the unit is written, but systemd didn't take it: {}; try `{}`\n",
-               reason, by_hand(line.now));
+               started.error().message, by_hand(line.now));
     return 1;
   }
   if (line.now == Now::no) {
