@@ -200,6 +200,7 @@ TEST(FailedStart, AnEngineThatServesAnotherModelIsNotUsed) {
   HttpCall call = node.chat("a");
   EXPECT_EQ(call.status(), 503);
   EXPECT_NE(message_of(call).find("serves another model"), std::string::npos) << call.whole_body();
+  node.engines().expect_from(0, "gone");  // killed: it can be asked nothing any more
   EXPECT_EQ(node.generations(), 0u);
   EXPECT_EQ(node.engines().living(), std::vector<pid_t>{node.process().pid()});
 }
@@ -210,6 +211,7 @@ TEST(FailedStart, AHealthyEngineWhoseModelListIsNonsenseIsNotUsed) {
   HttpCall call = node.chat("a");
   EXPECT_EQ(call.status(), 503) << call.whole_body();
   EXPECT_FALSE(call.header("Retry-After").empty());
+  node.engines().expect_from(0, "gone");  // killed: it can be asked nothing any more
   EXPECT_EQ(node.generations(), 0u);
   EXPECT_EQ(node.engines().living(), std::vector<pid_t>{node.process().pid()});
 }
