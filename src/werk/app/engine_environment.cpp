@@ -83,6 +83,15 @@ class Site {
                     kind_.name, fetched.error().message, kind_.package, kind_.variables.front()));
   }
 
+  // Shows that they load on this machine, and has Python compile them for the first start.
+  Status import_modules() {
+    Status loads = runner_.run(step((stage_ / "bin" / "python").string(),
+                                    {"-I", "-c", fmt::format("import {}", kind_.modules)}));
+    if (loads || loads.error().code == ErrorCode::cancelled) return loads;
+    return fail(ErrorCode::io, fmt::format("{} is installed but doesn't load here: {}",
+                                           kind_.package, loads.error().message));
+  }
+
  private:
   Step step(std::string program, std::vector<std::string> arguments) const {
     Step one;
@@ -125,6 +134,7 @@ Result<std::string> install_environment(const WorkerKind& kind, const Environmen
   }
   if (Status filled = site.fill(say); !filled) return pass_on(filled);
   say(Note::line, "[3/3] check");
+  if (Status loads = site.import_modules(); !loads) return pass_on(loads);
   auto version = site.version_in(stage);
   if (!version) return pass_on(version);
   std::error_code error;

@@ -13,6 +13,7 @@ struct WorkerKind {
   std::string_view format;   // of the models it reads, in the manifest's spelling
   std::string_view script;   // below the folder of worker programs
   std::string_view package;  // what its interpreter must have, in the package registry's spelling
+  std::string_view modules;  // what Python imports of it; that they load is tried once
   std::span<const std::string_view> variables;  // that name the interpreter, first wins
   std::string_view cache_variable;              // bounds its residents
   std::string_view summary;

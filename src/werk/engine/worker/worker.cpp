@@ -201,6 +201,8 @@ Status Worker::take_frames() {
 
 Status Worker::take(FromWorker message) {
   if (const auto* fault = std::get_if<Fault>(&message)) {
+    // In the place of hello: it can't run at all, and says what to do.
+    if (!hello_) return fail(gone(fault->message));
     return fail(gone("the worker says that the node broke the protocol: " + fault->message));
   }
   if (auto* hello = std::get_if<Hello>(&message)) {

@@ -64,8 +64,7 @@ std::vector<std::string> worker_environment(std::vector<std::string> own, int de
   own.push_back(fmt::format("WERK_WORKER_FD={}", descriptor));
   for (const auto* entry :
        {"HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "HF_HUB_DISABLE_TELEMETRY=1",
-        "TOKENIZERS_PARALLELISM=false", "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1",
-        "PYTHONNOUSERSITE=1"}) {
+        "TOKENIZERS_PARALLELISM=false", "PYTHONUNBUFFERED=1", "PYTHONNOUSERSITE=1"}) {
     own.emplace_back(entry);
   }
   if (threads) {
