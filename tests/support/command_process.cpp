@@ -48,6 +48,7 @@ CommandProcess::CommandProcess(Settings settings) {
     int master = -1;
     pid_ = ::forkpty(&master, nullptr, nullptr, &size);
     if (pid_ == 0) {
+      std::signal(SIGINT, SIG_DFL);  // a shell's background jobs ignore it
       ::execve(argv[0], argv.data(), envp.data());
       ::_exit(127);
     }
@@ -62,6 +63,7 @@ CommandProcess::CommandProcess(Settings settings) {
   pid_ = ::fork();
   if (pid_ == 0) {
     ::setpgid(0, 0);
+    std::signal(SIGINT, SIG_DFL);
     const int null = ::open("/dev/null", O_RDONLY);
     ::dup2(in[0] >= 0 ? in[0] : null, STDIN_FILENO);
     ::dup2(out[1], STDOUT_FILENO);

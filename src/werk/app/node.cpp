@@ -314,7 +314,11 @@ int serve(const Settings& settings, const std::filesystem::path& home) {
   Status exposed = check_exposure(settings);
   if (!exposed) return cannot_start(exposed.error());
   Result<process::NodeLock> lock = process::NodeLock::take(home.string());
-  if (!lock) return cannot_start(lock.error());
+  if (!lock) {
+    const bool is_held = lock.error().code == ErrorCode::conflict;
+    const int status = cannot_start(lock.error());
+    return is_held && is_own_node() ? kHomeHeldStatus : status;
+  }
   Result<process::SocketFolder> sockets = process::SocketFolder::create(process::own_variable);
   if (!sockets) return cannot_start(sockets.error());
   // What a killed import left may be as large as a model.

@@ -50,6 +50,10 @@ struct OwnNode::State {
     const process::SignalWatch signals(loop_.executor(), [this](int) { stop_.request_stop(); });
     tasks_.spawn(await_serving());
     loop_.run_until([this] { return tasks_.running() == 0; });
+    // A signal that came with the node's readiness counts too.
+    loop_.poll();
+    if (!problem_ && stop_.stop_requested())
+      problem_ = Error{ErrorCode::cancelled, "stopped while the node started"};
     if (!problem_) return url_;
     stop(kStartedHalf);
     return fail(*problem_);
@@ -94,7 +98,8 @@ struct OwnNode::State {
       async::Deadline pause(clock_, kLook, stop_.get_token());
       const bool ended = co_await child_->exited().wait(pause.token());
       if (ended) {
-        problem_ = Error{ErrorCode::start_failed,
+        problem_ = Error{child_->status()->code == kHomeHeldStatus ? ErrorCode::conflict
+                                                                   : ErrorCode::start_failed,
                          fmt::format("the node did not start ({}): {} (its log: {})",
                                      child_->status()->text(), last_of_log(), log_path())};
         co_return;

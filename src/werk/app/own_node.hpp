@@ -14,6 +14,9 @@
 
 namespace werk::app {
 
+// How such a node ends where another one holds the home already.
+inline constexpr int kHomeHeldStatus = 75;
+
 class OwnNode {
  public:
   // `words` is the command line behind the program; `log_name` a file below `<home>/run`.
@@ -22,8 +25,8 @@ class OwnNode {
   OwnNode& operator=(const OwnNode&) = delete;
   ~OwnNode();
 
-  // Its address, once it serves. `start_failed` with what it said last, `cancelled` after a
-  // signal; nothing of it runs then.
+  // Its address, once it serves. `start_failed` with what it said last, `conflict` where another
+  // node holds the home, `cancelled` after a signal; nothing of it runs then.
   Result<std::string> start();
   // Asks it to end, kills it after the limit, and returns when it is gone.
   void stop(std::chrono::milliseconds limit);

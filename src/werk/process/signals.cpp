@@ -30,7 +30,9 @@ SignalWatch::SignalWatch(async::Executor executor, std::function<void(int)> on_s
 
 SignalWatch::~SignalWatch() {
   state_->live = false;
-  state_->signals.cancel();
+  // The state may outlive us until the loop goes; the signals are the system's again at once.
+  boost::system::error_code ignored;
+  state_->signals.clear(ignored);
 }
 
 }  // namespace werk::process

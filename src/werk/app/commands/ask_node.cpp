@@ -20,12 +20,13 @@ constexpr auto kStopReserve = 15s;  // for engines to end, on top of the drain l
 constexpr auto kOthersMax = 60s;
 constexpr auto kLook = 50ms;
 
-// It drains, or takes no connection any more though it hasn't gone yet.
-bool is_ending(const NodeAddress& node) {
+// It drains, or takes no connection any more though it hasn't gone yet. `cancelled` after a signal.
+Result<bool> is_ending(const NodeAddress& node) {
   NodeRequest request;
   request.target = "/werk/v1/observability";
   request.silence_max = 5s;
-  const auto page = NodeClient(node).ask(request);
+  auto page = NodeClient(node).ask(request);
+  if (!page && page.error().code == ErrorCode::cancelled) return pass_on(page);
   if (!page) return page.error().code == ErrorCode::io;
   return page->find("\"draining\":true") != std::string::npos;
 }
@@ -37,14 +38,16 @@ Result<NodeAddress> AskedNode::reach() {
   const auto limit = std::chrono::steady_clock::now() + kOthersMax;
   while (true) {
     auto node = home_node(settings_, home_);
-    if (node && !is_ending(*node)) {
+    Result<bool> ending = node ? is_ending(*node) : Result<bool>(true);
+    if (!ending) return pass_on(ending);
+    if (node && !*ending) {
       if (!own_ && !std::exchange(told_, true)) note_idle_options(line_, node->url);
       return std::move(*node);
     }
     if (!process::NodeLock::is_held(home_.string())) {
       auto own = start_own();
       // Where another command was faster its node is used.
-      if (own || !process::NodeLock::is_held(home_.string())) return own;
+      if (own || own.error().code != ErrorCode::conflict) return own;
     }
     if (std::chrono::steady_clock::now() > limit) {
       return fail(ErrorCode::conflict,
