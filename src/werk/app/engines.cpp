@@ -171,6 +171,24 @@ void Engines::add_workers(const std::string& model, const llama::LlamaServerOpti
     add_worker(model, *kind, options);
 }
 
+async::awaitable<std::vector<Engines::WorkerFinding>> Engines::workers(std::stop_token stop) {
+  std::vector<WorkerFinding> all;
+  for (const Made& made : engines_) {
+    if (made.worker == nullptr || !made.model.empty()) continue;
+    WorkerFinding finding;
+    finding.engine = made.engine->info().name;
+    const Result<worker::Interpreter> found = co_await made.worker->look(stop);
+    if (found) {
+      finding.path = found->path;
+      finding.version = found->package_version;
+    } else {
+      finding.problem = found.error().message;
+    }
+    all.push_back(std::move(finding));
+  }
+  co_return all;
+}
+
 async::awaitable<void> Engines::shut_down() {
   for (const Made& made : engines_) co_await made.engine->shut_down();
 }

@@ -59,6 +59,14 @@ class Engines {
                                                           std::stop_token stop);
   // Null where it is no llama-server.
   const engine::llama_server::LaunchSettings* launch_of(const engine::Engine& engine) const;
+  // Whether each kind of worker among them has an interpreter on this machine.
+  struct WorkerFinding {
+    std::string engine;
+    std::string path;
+    std::string version;
+    std::string problem;  // empty: it can serve
+  };
+  async::awaitable<std::vector<WorkerFinding>> workers(std::stop_token stop);
   // Ends what they keep beyond their runtimes; after the last of those is gone.
   async::awaitable<void> shut_down();
 

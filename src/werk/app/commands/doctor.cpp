@@ -98,6 +98,9 @@ class Doctor {
     }
     note_accelerators(report);
     const Status prepared = co_await engines_.prepare(stop_.get_token());
+    const auto workers = co_await engines_.workers(stop_.get_token());
+    for (const Engines::WorkerFinding& one : workers)
+      report.workers.push_back({one.engine, one.path, one.version, one.problem});
     const std::string reason = prepared ? std::string() : prepared.error().message;
     const routing::Router router(engines_.in_order(), settings_.aliases, engines_.of_models());
     const routing::Catalogue catalogue(listing_.models);
@@ -111,10 +114,17 @@ class Doctor {
         finding.problem = prepared ? route.error().message : reason;
       } else {
         finding.engine = route->engine->info().name;
-        report.can_serve = true;
+        finding.problem = problem_of(report, finding.engine);
+        if (finding.problem.empty()) report.can_serve = true;
       }
       report.models.push_back(std::move(finding));
     }
+  }
+
+  // What keeps a worker from serving a model that it would be chosen for.
+  static std::string problem_of(const DoctorReport& report, const std::string& engine) {
+    const auto worker = std::ranges::find(report.workers, engine, &WorkerFinding::engine);
+    return worker == report.workers.end() ? std::string() : worker->problem;
   }
 
   async::awaitable<EngineFinding> examine(Candidate candidate) {

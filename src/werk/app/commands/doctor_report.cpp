@@ -88,6 +88,13 @@ std::string words(const std::vector<std::string>& list) {
   return fmt::format("{}", fmt::join(list, ", "));
 }
 
+// One that isn't there is no lack: most machines need none.
+void add_worker(Page& page, const WorkerFinding& worker) {
+  if (!worker.problem.empty()) return page.item(Finding::note, worker.problem);
+  page.item(Finding::good, fmt::format("{} {}, in a worker", worker.engine, worker.version));
+  page.more(worker.path);
+}
+
 void add_engine(Page& page, const EngineFinding& engine) {
   if (!engine.problem.empty()) {
     page.item(Finding::lack, fmt::format("a llama-server {}: {}", engine.origin, engine.problem));
@@ -129,6 +136,7 @@ std::string doctor_text(const DoctorReport& report, Colours colours) {
   page.heading("Engines");
   if (report.engines.empty()) page.item(Finding::lack, "there is no llama-server");
   for (const EngineFinding& engine : report.engines) add_engine(page, engine);
+  for (const WorkerFinding& worker : report.workers) add_worker(page, worker);
   page.heading("Models");
   if (report.models.empty()) page.item(Finding::lack, "no model is installed");
   for (const ModelFinding& model : report.models) add_model(page, model);
@@ -151,6 +159,13 @@ std::string doctor_json(const DoctorReport& report) {
                        {"lacks", array_of(one.lacks)},
                        {"problem", or_null(one.problem)}});
   }
+  json::array workers;
+  for (const WorkerFinding& one : report.workers) {
+    workers.push_back({{"engine", one.engine},
+                       {"path", or_null(one.path)},
+                       {"version", or_null(one.version)},
+                       {"problem", or_null(one.problem)}});
+  }
   json::array models;
   for (const ModelFinding& one : report.models) {
     models.push_back(
@@ -166,6 +181,7 @@ std::string doctor_json(const DoctorReport& report) {
   page["schema"] = 1;
   page["can_serve"] = report.can_serve;
   page["engines"] = std::move(engines);
+  page["workers"] = std::move(workers);
   page["models"] = std::move(models);
   page["machine"] = std::move(machine);
   page["helpful"] = array_of(report.helpful);

@@ -19,6 +19,14 @@ struct EngineFinding {
   std::string problem = {};               // why it can't be used
 };
 
+// An engine that runs in a worker, and whether its interpreter is there.
+struct WorkerFinding {
+  std::string engine;
+  std::string path;
+  std::string version;
+  std::string problem;  // empty: it can serve
+};
+
 struct ModelFinding {
   std::string id;
   std::string engine;   // empty: none
@@ -33,6 +41,7 @@ struct MachineFinding {
 
 struct DoctorReport {
   std::vector<EngineFinding> engines;
+  std::vector<WorkerFinding> workers;
   std::vector<ModelFinding> models;
   std::vector<MachineFinding> machine;
   std::vector<std::string> helpful;  // commands, the most helpful first

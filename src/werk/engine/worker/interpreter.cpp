@@ -52,8 +52,9 @@ async::awaitable<Result<Interpreter>> InterpreterFinder::find(std::stop_token st
       co_return *found_;
     }
     if (version.error().code == ErrorCode::cancelled) co_return pass_on(version);
-    const std::string named = settings_.named ? settings_.named_by + " names " : std::string();
-    why = fmt::format("{}{}, which {}", named, *path, version.error().message);
+    why = settings_.named ? fmt::format("{} names {}, which {}", settings_.named_by, *path,
+                                        version.error().message)
+                          : fmt::format("{} {}", *path, version.error().message);
   }
   if (why.empty()) why = "there is no python3 in PATH";
   co_return fail(
