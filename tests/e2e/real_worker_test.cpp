@@ -116,22 +116,24 @@ void RealWorkers::expect_both_dialects(const std::string& model, const std::stri
       whole(port, model, greedy + R"(,"stop":[)" + json::serialize(json::value(stop)) + "]");
   EXPECT_EQ(stopped.finish_reason, "stop");
   EXPECT_EQ(stopped.content, answer.content.substr(0, answer.content.find(stop)));
-  // The official SDK, with what it takes for granted.
+  // The official SDKs, with what they take for granted.
   const char* sdks = std::getenv("WERK_TEST_SDKS");
   if (sdks == nullptr || !fs::exists(fs::path(sdks) / "ready")) return;
-  const std::string command = std::string(sdks) + "/bin/python " + WERK_SDK_CHECKS +
-                              "/anthropic_check.py http://127.0.0.1:" + std::to_string(port) + " " +
-                              model;
-  EXPECT_EQ(std::system(command.c_str()), 0);
+  const std::string address = " http://127.0.0.1:" + std::to_string(port);
+  const std::string python = std::string(sdks) + "/bin/python " + WERK_SDK_CHECKS;
+  const std::string js = std::string(sdks) + "/js/node " + sdks + "/js";
+  EXPECT_EQ(std::system((python + "/anthropic_check.py" + address + " " + model).c_str()), 0);
+  EXPECT_EQ(std::system((js + "/anthropic_check.mjs" + address + " " + model).c_str()), 0);
+  EXPECT_EQ(std::system((python + "/openai_small_check.py" + address + "/v1 " + model).c_str()), 0);
 }
 
-TEST_F(RealWorkers, OnnxGenAiAnswersBothDialectsAndTheSdk) {
+TEST_F(RealWorkers, OnnxGenAiAnswersBothDialectsAndTheSdks) {
   if (!has("onnx-genai") || !has("smollm2-onnx")) GTEST_SKIP() << "ONNX GenAI is not prepared";
   import_onnx("onnx", 0);
   expect_both_dialects("onnx", "onnx-genai");
 }
 
-TEST_F(RealWorkers, TransformersAnswersBothDialectsAndTheSdk) {
+TEST_F(RealWorkers, TransformersAnswersBothDialectsAndTheSdks) {
   if (!has("transformers") || !has("smollm2-hf")) GTEST_SKIP() << "Transformers is not prepared";
   import(prepared_ / "smollm2-hf", "hf");
   expect_both_dialects("hf", "transformers");

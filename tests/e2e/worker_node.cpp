@@ -16,14 +16,22 @@ void write_interpreter(const fs::path& path) {
 }
 
 // Models differ in their weights, so that each has an identity of its own.
-void write_model(const fs::path& folder, const std::string& name) {
+void write_model(const fs::path& folder, const std::string& name, const WorkerEngine& engine) {
   fs::create_directories(folder);
-  std::ofstream(folder / "genai_config.json")
-      << R"({"model":{"type":"llama","context_length":4096,"decoder":{"filename":"model.onnx"}}})";
-  std::ofstream(folder / "model.onnx") << "weights of " << name;
   std::ofstream(folder / "tokenizer.json") << "{}";
   std::ofstream(folder / "tokenizer_config.json")
       << R"({"chat_template":"{% for m in messages %}{{ m.role }}{{ tools }}{% endfor %}"})";
+  if (engine.name == "onnx-genai") {
+    std::ofstream(folder / "genai_config.json")
+        << R"({"model":{"type":"llama","context_length":4096,"decoder":{"filename":"model.onnx"}}})";
+    std::ofstream(folder / "model.onnx") << "weights of " << name;
+    return;
+  }
+  std::ofstream(folder / "config.json")
+      << R"({"model_type":"llama","max_position_embeddings":4096})";
+  // A table of no tensors; what follows it are the weights.
+  std::ofstream(folder / "model.safetensors")
+      << std::string("\2\0\0\0\0\0\0\0{}", 10) << "weights of " << name;
 }
 
 }  // namespace
@@ -33,13 +41,14 @@ WorkerNode::WorkerNode(Settings settings) {
   TestNode::Settings node;
   node.models = {};
   node.engine = std::move(settings.worker);
-  node.engine["name"] = "onnx-genai";
+  node.engine["name"] = settings.stands_for.name;
   node.arguments = std::move(settings.arguments);
   node.environment = std::move(settings.environment);
-  node.environment.push_back("WERK_ONNX_GENAI_PYTHON=" + (folder_ / "python").string());
+  node.environment.push_back(settings.stands_for.variables +
+                             "_PYTHON=" + (folder_ / "python").string());
   node_ = std::make_unique<TestNode>(std::move(node));
   for (const std::string& name : settings.models) {
-    write_model(folder_ / name, name);
+    write_model(folder_ / name, name, settings.stands_for);
     const CommandRun run = run_werk({"import", (folder_ / name).string(), "--name", name},
                                     {"WERK_HOME=" + node_->home().string()});
     if (run.status != 0) throw std::runtime_error("the model could not be imported: " + run.err);

@@ -1,6 +1,7 @@
 // WorkerNode: the real node over fake resident workers (tests/workers/fake_worker.py) in the place
-// of ONNX GenAI's, with models that are folders. What the workers do is seen and steered through
-// EngineControl, as for fake llama-servers. Owned by one test; blocking, watchdogs throw.
+// of ONNX GenAI's or of Transformers', with models that are folders. What the workers do is seen
+// and steered through EngineControl, as for fake llama-servers. Owned by one test; blocking,
+// watchdogs throw.
 #pragma once
 
 #include <memory>
@@ -11,9 +12,16 @@
 
 namespace werk::test {
 
+// Which engine the fakes stand for.
+struct WorkerEngine {
+  std::string name = "onnx-genai";
+  std::string variables = "WERK_ONNX_GENAI";  // what its variables begin with
+};
+
 class WorkerNode {
  public:
   struct Settings {
+    WorkerEngine stands_for = {};
     std::vector<std::string> models = {"a"};
     boost::json::object worker = {};          // what the fakes read at their start
     std::vector<std::string> arguments = {};  // of `werk serve`

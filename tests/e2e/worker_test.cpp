@@ -13,10 +13,6 @@ namespace json = boost::json;
 
 const json::object kHeld = {{"hold", true}, {"content", "one two three"}};
 
-std::string size_is(std::size_t models) {
-  return "WERK_ONNX_GENAI_MODEL_CACHE_SIZE=" + std::to_string(models);
-}
-
 TEST(Workers, AnswerBothDialectsStreamedAndWholeAndCountWhatTheyUse) {
   WorkerNode node({.worker = {{"reply", {{"content", "one two three"}}}}});
   const ChatAnswer whole = read_whole(node.chat("a").whole_body());
@@ -143,14 +139,28 @@ TEST(Workers, AFailedLoadIsToldWithTheWorkersOwnReason) {
 
 // ---- residency
 
-TEST(WorkerResidency, OfOneRefusesAnotherModelWhileTheFirstGenerates) {
-  WorkerNode node({.models = {"a", "b"}, .worker = {{"reply", kHeld}}});
+class WorkerResidency : public ::testing::TestWithParam<WorkerEngine> {
+ protected:
+  static std::string variable() { return GetParam().variables + "_MODEL_CACHE_SIZE"; }
+  static std::string size_is(std::size_t models) {
+    return variable() + "=" + std::to_string(models);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Each, WorkerResidency,
+                         ::testing::Values(WorkerEngine{"onnx-genai", "WERK_ONNX_GENAI"},
+                                           WorkerEngine{"transformers", "WERK_TRANSFORMERS"}),
+                         [](const auto& each) {
+                           return std::string(each.param.name == "onnx-genai" ? "OnnxGenAi"
+                                                                              : "Transformers");
+                         });
+
+TEST_P(WorkerResidency, OfOneRefusesAnotherModelWhileTheFirstGenerates) {
+  WorkerNode node({.stands_for = GetParam(), .models = {"a", "b"}, .worker = {{"reply", kHeld}}});
   HttpCall first = node.chat("a");
   const EngineEvent running = node.generating();
   HttpCall other = node.chat("b");
   EXPECT_EQ(other.status(), 503);
-  EXPECT_NE(other.whole_body().find("WERK_ONNX_GENAI_MODEL_CACHE_SIZE"), std::string::npos)
-      << other.whole_body();
+  EXPECT_NE(other.whole_body().find(variable()), std::string::npos) << other.whole_body();
   EXPECT_FALSE(other.header("Retry-After").empty());
   node.finish(running);
   EXPECT_EQ(first.status(), 200);
@@ -160,8 +170,9 @@ TEST(WorkerResidency, OfOneRefusesAnotherModelWhileTheFirstGenerates) {
   node.workers().expect_from(running.engine, "gone");
 }
 
-TEST(WorkerResidency, OfOneWaitsForAPlaceWhereThatIsConfigured) {
-  WorkerNode node({.models = {"a", "b"},
+TEST_P(WorkerResidency, OfOneWaitsForAPlaceWhereThatIsConfigured) {
+  WorkerNode node({.stands_for = GetParam(),
+                   .models = {"a", "b"},
                    .worker = {{"reply", kHeld}},
                    .arguments = {"--capacity-wait", "60s"}});
   HttpCall first = node.chat("a");
@@ -174,9 +185,11 @@ TEST(WorkerResidency, OfOneWaitsForAPlaceWhereThatIsConfigured) {
   EXPECT_EQ(other.status(), 200) << other.whole_body();
 }
 
-TEST(WorkerResidency, OfTwoOverlapsTwoModelsAndEvictsTheLeastRecentlyUsed) {
-  WorkerNode node(
-      {.models = {"a", "b", "c"}, .worker = {{"reply", kHeld}}, .environment = {size_is(2)}});
+TEST_P(WorkerResidency, OfTwoOverlapsTwoModelsAndEvictsTheLeastRecentlyUsed) {
+  WorkerNode node({.stands_for = GetParam(),
+                   .models = {"a", "b", "c"},
+                   .worker = {{"reply", kHeld}},
+                   .environment = {size_is(2)}});
   HttpCall a = node.chat("a");
   const EngineEvent on_a = node.generating();
   HttpCall b = node.chat("b");
@@ -197,8 +210,10 @@ TEST(WorkerResidency, OfTwoOverlapsTwoModelsAndEvictsTheLeastRecentlyUsed) {
   EXPECT_EQ(node.node().observability().at("runtimes").as_array().size(), 2u);
 }
 
-TEST(WorkerResidency, AWaitingCallAndAStartEachKeepTheirWorker) {
-  WorkerNode node({.models = {"a", "b"}, .worker = {{"load", "hold"}, {"reply", kHeld}}});
+TEST_P(WorkerResidency, AWaitingCallAndAStartEachKeepTheirWorker) {
+  WorkerNode node({.stands_for = GetParam(),
+                   .models = {"a", "b"},
+                   .worker = {{"load", "hold"}, {"reply", kHeld}}});
   HttpCall first = node.chat("a");
   const EngineEvent loading = node.workers().expect("loading");
   EXPECT_EQ(node.chat("b").status(), 503) << "a start keeps its place";
@@ -214,9 +229,11 @@ TEST(WorkerResidency, AWaitingCallAndAStartEachKeepTheirWorker) {
   EXPECT_EQ(second.status(), 200);
 }
 
-TEST(WorkerResidency, OfNoneServesEveryModelInOrderWithOneWorker) {
-  WorkerNode node(
-      {.models = {"a", "b"}, .worker = {{"reply", kHeld}}, .environment = {size_is(0)}});
+TEST_P(WorkerResidency, OfNoneServesEveryModelInOrderWithOneWorker) {
+  WorkerNode node({.stands_for = GetParam(),
+                   .models = {"a", "b"},
+                   .worker = {{"reply", kHeld}},
+                   .environment = {size_is(0)}});
   HttpCall a = node.chat("a");
   const EngineEvent on_a = node.generating();
   HttpCall b = node.chat("b");

@@ -148,4 +148,16 @@ Result<std::string> install_environment(const WorkerKind& kind, const Environmen
   return fmt::format("{} {} is installed ({})", kind.package, *version, target.string());
 }
 
+std::string describe_environment(const WorkerKind& kind, const fs::path& home,
+                                 const std::vector<std::string>& environment) {
+  const fs::path folder = engine::worker::managed_environment(home, kind);
+  if (!is_there(folder)) return {};
+  const EnvironmentInstall install{home, {}, IfMissing::yes, {}, environment};
+  StepRunner runner{fs::path()};
+  Site site(kind, install, runner, folder);
+  const auto version = site.version_in(folder);
+  return version ? fmt::format("{}  {} {}  {}", kind.name, kind.package, *version, folder.string())
+                 : fmt::format("{}  {}  does not run", kind.name, folder.string());
+}
+
 }  // namespace werk::app

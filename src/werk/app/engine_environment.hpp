@@ -30,4 +30,9 @@ struct EnvironmentInstall {
 Result<std::string> install_environment(const engine::worker::WorkerKind& kind,
                                         const EnvironmentInstall& install, const Say& say);
 
+// What is installed of it, as a line; empty if nothing is.
+std::string describe_environment(const engine::worker::WorkerKind& kind,
+                                 const std::filesystem::path& home,
+                                 const std::vector<std::string>& environment);
+
 }  // namespace werk::app

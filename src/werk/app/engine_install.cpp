@@ -310,6 +310,10 @@ std::vector<std::string> describe_engines(const EngineInstall& install) {
   };
   for (const auto& [variable, name] : named_ones(install.named)) add(variable, name);
   if (process::find_program(kProgram, install.search_path)) add("PATH", std::string(kProgram));
+  for (const auto* kind : {&engine::worker::kOnnxGenai, &engine::worker::kTransformers}) {
+    const std::string line = describe_environment(*kind, install.home, install.environment);
+    if (!line.empty()) lines.push_back(line);
+  }
   return lines;
 }
 
