@@ -23,7 +23,8 @@ void write_model(const fs::path& folder, const std::string& name, const WorkerEn
       << R"({"chat_template":"{% for m in messages %}{{ m.role }}{{ tools }}{% endfor %}"})";
   if (engine.name == "onnx-genai") {
     std::ofstream(folder / "genai_config.json")
-        << R"({"model":{"type":"llama","context_length":4096,"decoder":{"filename":"model.onnx"}}})";
+        << R"({"model":{"type":"llama","context_length":4096,)"
+           R"("decoder":{"filename":"model.onnx"}}})";
     std::ofstream(folder / "model.onnx") << "weights of " << name;
     return;
   }
