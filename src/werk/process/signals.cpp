@@ -30,8 +30,10 @@ SignalWatch::SignalWatch(async::Executor executor, std::function<void(int)> on_s
 
 SignalWatch::~SignalWatch() {
   state_->live = false;
-  // The state may outlive us until the loop goes; the signals are the system's again at once.
+  // The state may outlive us until the loop goes; the signals are the system's again at once. The
+  // wait is ended first: one that stays behind without signals would keep the state for ever.
   boost::system::error_code ignored;
+  state_->signals.cancel(ignored);
   state_->signals.clear(ignored);
 }
 
