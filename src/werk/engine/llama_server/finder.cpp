@@ -210,6 +210,12 @@ async::awaitable<Result<std::string>> Finder::run(std::string path, std::string 
 
 async::awaitable<Result<Executable>> Finder::learn(std::string path, std::stop_token stop) {
   auto version_text = co_await run(path, "--version", stop);
+  // An executable that ends well and prints nothing was seen once on a crowded machine, and never
+  // when it was asked again.
+  if (version_text && trim(*version_text).empty()) {
+    log::warn("{} --version printed nothing; asking again", path);
+    version_text = co_await run(path, "--version", stop);
+  }
   if (!version_text) co_return pass_on(version_text);
   Executable executable;
   executable.path = path;

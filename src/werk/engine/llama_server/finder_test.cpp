@@ -187,5 +187,23 @@ TEST_F(FinderTest, WhatWasLearntIsKeptUntilTheFileChanges) {
       "--version\n--help\n--list-devices\n--list-devices\n--version\n--help\n--list-devices\n");
 }
 
+TEST_F(FinderTest, OneThatPrintsNothingTheFirstTimeIsAskedAgain) {
+  const std::string program = make_program(home_ / "bin" / "quiet", "none");
+  std::ofstream(program) << "#!/bin/sh\n[ -e '" << program << ".asked' ] || { touch '" << program
+                         << ".asked'; exit 0; }\nexec '" << test::EngineControl::program()
+                         << "' \"$@\"\n";
+  settings_.named.any_mode = program;
+  EXPECT_TRUE(find(Mode::cpu).has_value());
+}
+
+TEST_F(FinderTest, OneThatNeverPrintsItsVersionIsNoEngine) {
+  const std::string program = make_program(home_ / "bin" / "mute", "none");
+  std::ofstream(program) << "#!/bin/sh\nexit 0\n";
+  settings_.named.any_mode = program;
+  const auto found = find(Mode::cpu);
+  ASSERT_FALSE(found.has_value());
+  EXPECT_NE(found.error().message.find("--version names none"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace werk::engine::llama_server
