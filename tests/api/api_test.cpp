@@ -12,6 +12,7 @@
 #include "tests/api/match.hpp"
 #include "tests/api/message_words.hpp"
 #include "tests/support/loop_fixture.hpp"
+#include "tests/support/offload_barrier.hpp"
 #include "tests/support/raw_client.hpp"
 #include "werk/base/json_cursor.hpp"
 #include "werk/base/text.hpp"
@@ -32,14 +33,6 @@ struct Step {
   const Section* expect = nullptr;
   std::string body;
   std::string model_json;
-};
-
-// A place in the engine's script where the node's clock moves before more is said.
-struct Pause {
-  explicit Pause(const async::Executor& executor) : reached(executor), over(executor) {}
-  std::chrono::seconds length{0};
-  async::Event reached;
-  async::Event over;
 };
 
 // Whether the node's clock may be moved while the test waits.
@@ -444,6 +437,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
         const bool loads = node_->engine().starting() && node_->cache().waiting() > 0;
         const bool may_move = time == Time::passes_when_played && (played || loads);
         if (condition() || !may_move || steps > kStepsMax) break;
+        if (!offload_barrier_.passed()) break;
         node_->clock().advance(kStep);
         ++steps;
       }
@@ -464,6 +458,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
   }
 
   async::Offload offload_{1};
+  OffloadBarrier offload_barrier_{loop_.executor(), offload_};
   async::Event played_{loop_.executor()};
   async::Event died_{loop_.executor()};
   std::list<Pause> pauses_;

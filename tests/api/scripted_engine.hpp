@@ -4,6 +4,7 @@
 // loop thread only.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,14 @@ class ScriptedEngine final : public engine::Engine {
   engine::EngineInfo info_;
   std::vector<LiveRuntime*> live_;
   std::size_t starting_ = 0;
+};
+
+// A place in the engine's script where the node's clock moves before more is said.
+struct Pause {
+  explicit Pause(const async::Executor& executor) : reached(executor), over(executor) {}
+  std::chrono::seconds length{0};
+  async::Event reached;
+  async::Event over;
 };
 
 }  // namespace werk::test
