@@ -47,6 +47,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     start(close_node(closed));
     played_.set();
     settle([&closed] { return closed; }, Time::passes_when_played);
+    run_until([this] { return offload_barrier_.idle(); });
     node_.reset();
   }
 

@@ -16,6 +16,8 @@ class OffloadBarrier {
   OffloadBarrier(async::Executor executor, async::Offload& offload)
       : executor_(std::move(executor)), offload_(offload) {}
 
+  // Whether no job is on its way; the loop and the Offload must outlive one that is.
+  bool idle() const { return state_ == nullptr || *state_; }
   // Sends the job if none is on its way. True once it has come back; each true needs a new one.
   bool passed() {
     if (state_ == nullptr) {
