@@ -8,6 +8,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "tests/support/leftovers.hpp"
 #include "tests/support/node_process.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -45,13 +46,7 @@ class ImportCommand : public testing::Test {
     return ids;
   }
   std::vector<std::string> hidden_entries() const {
-    std::vector<std::string> found;
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(folder_ / "home/models", ignored)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with('.') && name != ".lock") found.push_back(name);
-    }
-    return found;
+    return store_leftovers(folder_ / "home");
   }
 
   TemporaryFolder folder_;

@@ -1,9 +1,7 @@
 #include "tests/support/command_process.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <pty.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,24 +12,12 @@
 #include <stdexcept>
 
 #include "tests/support/node_process.hpp"
+#include "tests/support/spawned.hpp"
 
 namespace werk::test {
 namespace {
 
 constexpr std::chrono::seconds kWatchdog{60};
-
-std::array<int, 2> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-  return ends;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
 
 }  // namespace
 
@@ -148,15 +134,9 @@ void CommandProcess::wait_for_error(std::string_view text) { wait_for(err_, text
 
 int CommandProcess::wait_exit() {
   if (exit_status_ >= 0) return exit_status_;
-  const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
-  pollfd watched{handle, POLLIN, 0};
-  const auto limit = std::chrono::milliseconds(kWatchdog).count();
-  const int ready = ::poll(&watched, 1, static_cast<int>(limit));
-  ::close(handle);
-  if (ready <= 0) throw std::runtime_error("it did not end:\n" + out() + "\nerrors:\n" + err());
-  int status = 0;
-  ::waitpid(pid_, &status, 0);
-  exit_status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const std::optional<int> ended = exit_within(pid_, kWatchdog);
+  if (!ended) throw std::runtime_error("it did not end:\n" + out() + "\nerrors:\n" + err());
+  exit_status_ = *ended;
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, kWatchdog, [this] { return out_.ended && err_.ended; });
   return exit_status_;

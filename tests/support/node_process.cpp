@@ -1,8 +1,6 @@
 #include "tests/support/node_process.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/support/spawned.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "werk/base/text.hpp"
 #include "werk/model/store.hpp"
@@ -31,24 +30,6 @@ bool is_ours(std::string_view entry) {
   }
   return to_lower(entry.substr(0, entry.find('='))).ends_with("_proxy");
 }
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
-
-struct Pipe {
-  int read_end = -1;
-  int write_end = -1;
-  Pipe() {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-    read_end = ends[0];
-    write_end = ends[1];
-  }
-};
 
 pid_t start(std::vector<std::string> words, std::vector<std::string> environment, int out,
             int err) {
@@ -74,10 +55,6 @@ std::string read_all(int file) {
   }
   ::close(file);
   return text;
-}
-
-int status_of(int wait_status) {
-  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
 }  // namespace
@@ -120,10 +97,10 @@ NodeProcess::NodeProcess(Settings settings) {
   words.insert(words.end(), settings.arguments.begin(), settings.arguments.end());
   std::vector<std::string> environment = clean_environment(settings.environment);
   environment.push_back("WERK_HOME=" + settings.home.string());
-  const Pipe log;
-  pid_ = start(std::move(words), std::move(environment), log.write_end, log.write_end);
-  ::close(log.write_end);
-  reader_ = std::thread([this, file = log.read_end] { read_log(file); });
+  const auto log = make_pipe();
+  pid_ = start(std::move(words), std::move(environment), log[1], log[1]);
+  ::close(log[1]);
+  reader_ = std::thread([this, file = log[0]] { read_log(file); });
 }
 
 NodeProcess::~NodeProcess() {
@@ -174,15 +151,9 @@ void NodeProcess::signal(int number) const { ::kill(pid_, number); }
 
 int NodeProcess::wait_exit() {
   if (exit_status_ >= 0) return exit_status_;
-  const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
-  pollfd watched{handle, POLLIN, 0};
-  const auto limit = std::chrono::milliseconds(kWatchdogTime).count();
-  const int ready = ::poll(&watched, 1, static_cast<int>(limit));
-  ::close(handle);
-  if (ready <= 0) throw std::runtime_error("the node did not end:\n" + log());
-  int status = 0;
-  ::waitpid(pid_, &status, 0);
-  exit_status_ = status_of(status);
+  const std::optional<int> ended = exit_within(pid_, kWatchdogTime);
+  if (!ended) throw std::runtime_error("the node did not end:\n" + log());
+  exit_status_ = *ended;
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, kWatchdogTime, [this] { return log_ended_; });
   return exit_status_;
@@ -195,18 +166,18 @@ std::string NodeProcess::log() const {
 
 CommandRun run_werk(const std::vector<std::string>& words,
                     const std::vector<std::string>& environment) {
-  const Pipe out;
-  const Pipe err;
-  const pid_t pid = start(words, clean_environment(environment), out.write_end, err.write_end);
-  ::close(out.write_end);
-  ::close(err.write_end);
+  const auto out = make_pipe();
+  const auto err = make_pipe();
+  const pid_t pid = start(words, clean_environment(environment), out[1], err[1]);
+  ::close(out[1]);
+  ::close(err[1]);
   CommandRun run;
-  std::thread errors([&] { run.err = read_all(err.read_end); });
-  run.out = read_all(out.read_end);
+  std::thread errors([&] { run.err = read_all(err[0]); });
+  run.out = read_all(out[0]);
   errors.join();
   int status = 0;
   ::waitpid(pid, &status, 0);
-  run.status = status_of(status);
+  run.status = exit_status_of(status);
   return run;
 }
 

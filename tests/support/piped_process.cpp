@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,23 +12,12 @@
 #include <csignal>
 #include <stdexcept>
 
+#include "tests/support/spawned.hpp"
+
 namespace werk::test {
 namespace {
 
 constexpr std::chrono::seconds kWatchdog{120};
-
-std::array<int, 2> open_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-  return ends;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
 
 // True while more may come.
 bool read_into(std::string& text, int file) {
@@ -46,9 +34,9 @@ PipedProcess::PipedProcess(Settings settings) {
   words.insert(words.begin(), settings.program);
   const std::vector<char*> argv = pointers(words);
   const std::vector<char*> envp = pointers(settings.environment);
-  const auto in = open_pipe();
-  const auto out = open_pipe();
-  const auto err = open_pipe();
+  const auto in = make_pipe();
+  const auto out = make_pipe();
+  const auto err = make_pipe();
   pid_ = ::fork();
   if (pid_ == 0) {
     ::setpgid(0, 0);
@@ -141,15 +129,9 @@ std::string PipedProcess::next_line(std::string_view text) {
 int PipedProcess::wait_exit() {
   close_input();
   if (exit_status_ >= 0) return exit_status_;
-  const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
-  pollfd watched{handle, POLLIN, 0};
-  const auto limit = std::chrono::milliseconds(kWatchdog).count();
-  const int ready = ::poll(&watched, 1, static_cast<int>(limit));
-  ::close(handle);
-  if (ready <= 0) throw std::runtime_error("the program did not end:\n" + out() + err());
-  int status = 0;
-  ::waitpid(pid_, &status, 0);
-  exit_status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const std::optional<int> ended = exit_within(pid_, kWatchdog);
+  if (!ended) throw std::runtime_error("the program did not end:\n" + out() + err());
+  exit_status_ = *ended;
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, kWatchdog, [this] { return ended_; });
   return exit_status_;

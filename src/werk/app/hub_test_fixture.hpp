@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/leftovers.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "tests/support/scripted_hub.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -128,11 +129,7 @@ class HubPullTest : public testing::Test {
          it.increment(ignored)) {
       ++count;
     }
-    for (const auto& entry : fs::directory_iterator(pull_.home / "models", ignored)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with('.') && name != ".lock") ++count;
-    }
-    return count;
+    return count + test::store_leftovers(pull_.home).size();
   }
   void reset() {
     fs::remove_all(pull_.home);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "tests/support/leftovers.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/tiny_gguf.hpp"
 #include "werk/model/store.hpp"
@@ -61,13 +62,7 @@ class StoreFaults : public testing::Test {
 
   // Hidden folders: imports under way and models being deleted.
   std::vector<std::string> leftovers() const {
-    std::vector<std::string> found;
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(folder_ / "home/models", ignored)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with('.') && name != ".lock") found.push_back(name);
-    }
-    return found;
+    return test::store_leftovers(folder_ / "home");
   }
 
   void expect_whole_or_absent(int step) const {
