@@ -7,13 +7,12 @@
 #include <list>
 #include <sstream>
 
+#include "werk/app/terminal.hpp"
 #include "werk/app/version.hpp"
 #include "werk/base/text.hpp"
 
 namespace werk::app {
 namespace {
-
-constexpr int kUsageStatus = 2;
 
 // Values of the node options, where CLI11 puts them.
 struct Collected {
@@ -101,9 +100,10 @@ struct Commands {
   void add_engine(CLI::App& app) {
     CLI::App* engine = app.add_subcommand("engine", "engines that Werk installs for itself");
     engine->require_subcommand(1)->fallthrough();
-    CLI::App* install = engine->add_subcommand("install", "build or register an engine");
+    CLI::App* install = engine->add_subcommand("install", "build, fetch or register an engine");
     install->fallthrough();
-    install->add_option("engine", line.subject, "llama-server")->required();
+    install->add_option("engine", line.subject, "llama-server, onnx-genai or transformers")
+        ->required();
     install->add_option("--from", line.from,
                         "a source folder, an unpacked release or an executable");
     add_if_missing(*install);

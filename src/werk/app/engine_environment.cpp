@@ -14,8 +14,6 @@ namespace fs = std::filesystem;
 using engine::worker::WorkerKind;
 
 constexpr std::chrono::seconds kInstallLimit{3600};
-constexpr std::string_view kVersion =
-    "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))";
 constexpr std::string_view kOldEnough = "import sys; sys.exit(sys.version_info < (3, 11))";
 
 bool is_there(const fs::path& path) {
@@ -38,9 +36,9 @@ class Site {
       : kind_(kind), install_(install), runner_(runner), stage_(stage) {}
 
   Result<std::string> version_in(const fs::path& environment) {
-    auto version =
-        runner_.capture(step((environment / "bin" / "python").string(),
-                             {"-I", "-c", std::string(kVersion), std::string(kind_.package)}));
+    auto version = runner_.capture(step(
+        (environment / "bin" / "python").string(),
+        {"-I", "-c", std::string(engine::worker::kVersionQuestion), std::string(kind_.package)}));
     if (!version) return pass_on(version);
     return std::string(trim(*version));
   }

@@ -7,6 +7,7 @@
 
 #include "werk/app/engine_build.hpp"
 #include "werk/app/engine_environment.hpp"
+#include "werk/app/terminal.hpp"
 #include "werk/base/text.hpp"
 #include "werk/engine/llama_server/managed.hpp"
 #include "werk/engine/llama_server/probe.hpp"
@@ -319,18 +320,18 @@ std::vector<std::string> describe_engines(const EngineInstall& install) {
 
 namespace {
 
+int told(const Result<std::string>& installed) {
+  if (!installed) return failed(installed.error());
+  fmt::print("{}\n", *installed);
+  return 0;
+}
+
 int install_worker(const engine::worker::WorkerKind& kind, const CommandLine& line,
                    const fs::path& home) {
   EnvironmentInstall install{home, worker_programs(), line.if_missing,
                              process::own_variable("PATH").value_or(""),
                              process::own_environment()};
-  const auto installed = install_environment(kind, install, say_to(stderr));
-  if (!installed) {
-    fmt::print(stderr, "werk: {}\n", installed.error().message);
-    return 1;
-  }
-  fmt::print("{}\n", *installed);
-  return 0;
+  return told(install_environment(kind, install, say_to(stderr)));
 }
 
 }  // namespace
@@ -347,13 +348,7 @@ int engine_install_command(const CommandLine& line, const fs::path& home) {
   EngineInstall install = engine_install_here(home);
   install.if_missing = line.if_missing;
   if (!line.from.empty()) install.from = line.from;
-  const auto installed = install_llama_server(install, say_to(stderr));
-  if (!installed) {
-    fmt::print(stderr, "werk: {}\n", installed.error().message);
-    return 1;
-  }
-  fmt::print("{}\n", *installed);
-  return 0;
+  return told(install_llama_server(install, say_to(stderr)));
 }
 
 int engine_list_command(const CommandLine&, const fs::path& home) {

@@ -19,15 +19,6 @@ namespace worker = engine::worker;
 
 namespace {
 
-llama::FinderSettings finder_settings(const Settings& settings, const std::filesystem::path& home) {
-  llama::FinderSettings finder;
-  finder.named = settings.executables;
-  finder.search_path = process::own_variable("PATH").value_or("");
-  finder.home = home;
-  finder.environment = process::own_environment();
-  return finder;
-}
-
 // The mode of a backend's name, once there is an executable for it; of "auto" the best there is.
 async::awaitable<Result<llama::Mode>> mode_for(llama::Finder& finder, std::string backend,
                                                std::stop_token stop) {
@@ -51,11 +42,21 @@ std::uint64_t machine_memory_bytes() {
              : 0;
 }
 
+llama::FinderSettings llama_finder_settings(const Settings& settings,
+                                            const std::filesystem::path& home) {
+  llama::FinderSettings finder;
+  finder.named = settings.executables;
+  finder.search_path = process::own_variable("PATH").value_or("");
+  finder.home = home;
+  finder.environment = process::own_environment();
+  return finder;
+}
+
 Engines::Engines(EngineParts parts, const Settings& settings, std::filesystem::path home)
     : parts_(parts),
       settings_(settings),
       home_(std::move(home)),
-      finder_(parts.children, parts.clock, parts.offload, finder_settings(settings, home_)) {}
+      finder_(parts.children, parts.clock, parts.offload, llama_finder_settings(settings, home_)) {}
 
 async::awaitable<Status> Engines::prepare(std::stop_token stop) {
   if (const auto* kind = worker::worker_kind(settings_.backend)) {
@@ -83,8 +84,8 @@ async::awaitable<Status> Engines::prepare(std::stop_token stop) {
 // Without a llama-server the node serves what workers can, if there is one.
 async::awaitable<Status> Engines::prepare_workers_alone(Error no_llama, std::stop_token stop) {
   bool any = false;
-  for (const Made& made : engines_) {
-    const Result<worker::Interpreter> found = co_await made.worker->look(stop);
+  for (worker::WorkerEngine* engine : workers()) {
+    const Result<worker::Interpreter> found = co_await engine->look(stop);
     if (found) any = true;
   }
   if (!any) co_return fail(std::move(no_llama));
@@ -100,7 +101,7 @@ async::awaitable<void> Engines::prepare_own(const ModelSettings& model, std::sto
   if (model.backend == "auto") add_workers(model.id, model.llama);
   llama::Finder* finder = &finder_;
   if (model.llama.executable) {
-    llama::FinderSettings settings = finder_settings(settings_, home_);
+    llama::FinderSettings settings = llama_finder_settings(settings_, home_);
     settings.named = {};
     settings.named.any_mode = model.llama.executable;
     settings.named.any_mode_name = fmt::format("models.\"{}\".engine", model.id);
@@ -171,22 +172,12 @@ void Engines::add_workers(const std::string& model, const llama::LlamaServerOpti
     add_worker(model, *kind, options);
 }
 
-async::awaitable<std::vector<Engines::WorkerFinding>> Engines::workers(std::stop_token stop) {
-  std::vector<WorkerFinding> all;
+std::vector<worker::WorkerEngine*> Engines::workers() const {
+  std::vector<worker::WorkerEngine*> workers;
   for (const Made& made : engines_) {
-    if (made.worker == nullptr || !made.model.empty()) continue;
-    WorkerFinding finding;
-    finding.engine = made.engine->info().name;
-    const Result<worker::Interpreter> found = co_await made.worker->look(stop);
-    if (found) {
-      finding.path = found->path;
-      finding.version = found->package_version;
-    } else {
-      finding.problem = found.error().message;
-    }
-    all.push_back(std::move(finding));
+    if (made.worker != nullptr && made.model.empty()) workers.push_back(made.worker);
   }
-  co_return all;
+  return workers;
 }
 
 async::awaitable<void> Engines::shut_down() {

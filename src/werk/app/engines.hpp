@@ -34,6 +34,10 @@ struct EngineParts {
 // 0: unknown.
 std::uint64_t machine_memory_bytes();
 
+// Where the node looks for a llama-server.
+engine::llama_server::FinderSettings llama_finder_settings(const Settings& settings,
+                                                           const std::filesystem::path& home);
+
 class Engines {
  public:
   Engines(EngineParts parts, const Settings& settings, std::filesystem::path home);
@@ -59,14 +63,8 @@ class Engines {
                                                           std::stop_token stop);
   // Null where it is no llama-server.
   const engine::llama_server::LaunchSettings* launch_of(const engine::Engine& engine) const;
-  // Whether each kind of worker among them has an interpreter on this machine.
-  struct WorkerFinding {
-    std::string engine;
-    std::string path;
-    std::string version;
-    std::string problem;  // empty: it can serve
-  };
-  async::awaitable<std::vector<WorkerFinding>> workers(std::stop_token stop);
+  // The node's engines that run in workers.
+  std::vector<engine::worker::WorkerEngine*> workers() const;
   // Ends what they keep beyond their runtimes; after the last of those is gone.
   async::awaitable<void> shut_down();
 

@@ -23,6 +23,11 @@ std::size_t columns(int file) {
 
 }  // namespace
 
+int failed(const Error& error) {
+  fmt::print(stderr, "werk: {}\n", error.message);
+  return 1;
+}
+
 bool is_terminal(int file) { return ::isatty(file) == 1; }
 
 bool can_rewrite(int file) {

@@ -7,7 +7,16 @@
 #include <string>
 #include <string_view>
 
+#include "werk/base/error.hpp"
+
 namespace werk::app {
+
+// Exit statuses beside 0 and 1.
+inline constexpr int kUsageStatus = 2;     // the command line was wrong
+inline constexpr int kSignalStatus = 130;  // ended by Ctrl-C
+
+// The failure as one line on standard error; exit status 1.
+int failed(const Error& error);
 
 bool is_terminal(int file);
 // A terminal that can erase a line: TERM is set and not "dumb".

@@ -24,8 +24,6 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr int kUsageStatus = 2;
-constexpr int kSignalStatus = 130;
 constexpr std::size_t kInputBytesMax = std::size_t{64} << 20;
 constexpr std::string_view kFromInput = "-";
 
@@ -182,8 +180,7 @@ int ask(AskedNode& asked, const Question& question) {
 
 int ask_failed(const Error& error) {
   if (error.code == ErrorCode::cancelled) return kSignalStatus;
-  fmt::print(stderr, "werk: {}\n", error.message);
-  return 1;
+  return failed(error);
 }
 
 Status check_model(const NodeClient& node, const std::string& name) {

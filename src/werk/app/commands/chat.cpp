@@ -21,7 +21,6 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr int kSignalStatus = 130;
 constexpr std::string_view kHelp =
     "/bye           ends the chat (Ctrl-D too)\n"
     "/clear         forgets the conversation, not the instructions\n"

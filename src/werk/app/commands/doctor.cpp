@@ -26,8 +26,6 @@ namespace llama = engine::llama_server;
 
 namespace {
 
-constexpr int kSignalStatus = 130;
-
 struct Candidate {
   std::string origin;
   std::string path;  // or the name that was given
@@ -50,15 +48,6 @@ std::vector<Candidate> candidates(const Settings& settings, const fs::path& home
   return all;
 }
 
-llama::FinderSettings finder_settings(const Settings& settings, const fs::path& home) {
-  llama::FinderSettings finder;
-  finder.named = settings.executables;
-  finder.search_path = process::own_variable("PATH").value_or("");
-  finder.home = home;
-  finder.environment = process::own_environment();
-  return finder;
-}
-
 struct Accelerator {
   std::string_view device_file;
   llama::Mode mode;
@@ -79,7 +68,7 @@ class Doctor {
         clock_(loop_.executor()),
         children_(loop_.executor(), clock_),
         tasks_(loop_.executor()),
-        finder_(children_, clock_, offload_, finder_settings(settings, home)),
+        finder_(children_, clock_, offload_, llama_finder_settings(settings, home)),
         engines_({loop_.executor(), clock_, offload_, children_, sockets}, settings, home) {}
 
   // No when a signal ended it.
@@ -98,9 +87,17 @@ class Doctor {
     }
     note_accelerators(report);
     const Status prepared = co_await engines_.prepare(stop_.get_token());
-    const auto workers = co_await engines_.workers(stop_.get_token());
-    for (const Engines::WorkerFinding& one : workers)
-      report.workers.push_back({one.engine, one.path, one.version, one.problem});
+    for (engine::worker::WorkerEngine* worker : engines_.workers()) {
+      const auto found = co_await worker->look(stop_.get_token());
+      WorkerFinding finding{worker->info().name, {}, {}, {}};
+      if (found) {
+        finding.path = found->path;
+        finding.version = found->package_version;
+      } else {
+        finding.problem = found.error().message;
+      }
+      report.workers.push_back(std::move(finding));
+    }
     const std::string reason = prepared ? std::string() : prepared.error().message;
     const routing::Router router(engines_.in_order(), settings_.aliases, engines_.of_models());
     const routing::Catalogue catalogue(listing_.models);
@@ -199,10 +196,7 @@ int doctor_command(const CommandLine& line, const Settings& settings, const fs::
   log::set_level(log::Level::off);  // what it passes over is in the report
   DoctorReport report;
   const auto listing = model::Store(home).list();
-  if (!listing) {
-    fmt::print(stderr, "werk: {}\n", listing.error().message);
-    return 1;
-  }
+  if (!listing) return failed(listing.error());
   auto sockets = process::SocketFolder::create(process::own_variable);
   if (sockets) {
     Doctor doctor(settings, home, *sockets, *listing);

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "werk/app/engines.hpp"
+#include "werk/app/terminal.hpp"
 #include "werk/async/loop.hpp"
 #include "werk/async/task_group.hpp"
 #include "werk/base/text.hpp"
@@ -20,11 +21,6 @@ namespace werk::app {
 namespace llama = engine::llama_server;
 
 namespace {
-
-int failed(const Error& error) {
-  fmt::print(stderr, "werk: {}\n", error.message);
-  return 1;
-}
 
 // Home folders as a shell would write them, so that the text may be shown to others.
 engine::Masker masker_for(const std::filesystem::path& home) {

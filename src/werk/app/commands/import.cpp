@@ -194,7 +194,7 @@ int ImportRun::finish(Summary summary) {
     fmt::print("{} imported, {} installed already, {} left out, {} failed\n", imported_, already_,
                skipped_, failed_);
   }
-  if (interrupted_) return kInterruptedStatus;
+  if (interrupted_) return kSignalStatus;
   return failed_ == 0 ? 0 : 1;
 }
 

@@ -11,13 +11,11 @@
 
 #include "werk/app/command_line.hpp"
 #include "werk/app/progress.hpp"
+#include "werk/app/terminal.hpp"
 #include "werk/model/store.hpp"
 #include "werk/process/interrupt.hpp"
 
 namespace werk::app {
-
-inline constexpr int kUsageStatus = 2;
-inline constexpr int kInterruptedStatus = 130;  // as a shell says of a program that Ctrl-C ended
 
 // What one run of the command shares: the store, the line of progress, Ctrl-C and what became of
 // each model. Results are told on standard output, faults on standard error.
@@ -34,7 +32,7 @@ class ImportRun {
   void tell_skipped(std::string_view what, std::string_view reason);
   void tell_failure(std::string_view message);
 
-  // 0, 1 after a failure, kInterruptedStatus. `summary`: also a line of figures.
+  // 0, 1 after a failure, kSignalStatus. `summary`: also a line of figures.
   enum class Summary : std::uint8_t { no, yes };
   int finish(Summary summary);
 

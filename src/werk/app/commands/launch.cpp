@@ -10,6 +10,7 @@
 #include "werk/app/node_client.hpp"
 #include "werk/app/own_node.hpp"
 #include "werk/app/steps.hpp"
+#include "werk/app/terminal.hpp"
 #include "werk/base/text.hpp"
 #include "werk/engine/llama_server/launch.hpp"
 #include "werk/process/foreground.hpp"
@@ -43,11 +44,6 @@ constexpr std::array<std::array<std::string_view, 2>, 3> kManners = {
     {{"DISABLE_TELEMETRY", "1"},
      {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"},
      {"CLAUDE_CODE_ATTRIBUTION_HEADER", "0"}}};
-
-int failed(const Error& error) {
-  fmt::print(stderr, "werk: {}\n", error.message);
-  return 1;
-}
 
 Result<model::InstalledModel> pick_model(const Settings& settings,
                                          const std::filesystem::path& home) {

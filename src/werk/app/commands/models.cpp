@@ -7,6 +7,7 @@
 #include <boost/json/serialize.hpp>
 #include <cstdio>
 
+#include "werk/app/terminal.hpp"
 #include "werk/base/text.hpp"
 #include "werk/model/store.hpp"
 
@@ -15,11 +16,6 @@ namespace werk::app {
 namespace json = boost::json;
 
 namespace {
-
-int failed(const Error& error) {
-  fmt::print(stderr, "werk: {}\n", error.message);
-  return 1;
-}
 
 std::string parameters_text(std::uint64_t parameters) {
   if (parameters == 0) return "-";

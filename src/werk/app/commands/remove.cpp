@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "werk/app/node_client.hpp"
+#include "werk/app/terminal.hpp"
 #include "werk/base/text.hpp"
 #include "werk/model/store.hpp"
 
@@ -94,10 +95,7 @@ int remove_command(const CommandLine& line, const Settings& settings,
                    const std::filesystem::path& home) {
   Status removed = check_free(line.subject, settings, home);
   if (removed) removed = model::Store(home).remove(line.subject);
-  if (!removed) {
-    fmt::print(stderr, "werk: {}\n", removed.error().message);
-    return 1;
-  }
+  if (!removed) return failed(removed.error());
   fmt::print("{} is removed\n", line.subject);
   return 0;
 }

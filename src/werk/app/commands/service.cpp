@@ -11,6 +11,7 @@
 
 #include "werk/app/own_node.hpp"
 #include "werk/app/steps.hpp"
+#include "werk/app/terminal.hpp"
 #include "werk/base/text.hpp"
 #include "werk/process/node_lock.hpp"
 #include "werk/process/program.hpp"
@@ -26,11 +27,6 @@ constexpr std::string_view kUnit = "werk.service";
 constexpr std::string_view kMark = "# Written by `werk service install`, which replaces it.";
 constexpr auto kStopReserve = 20s;  // for engines to end, on top of the drain limit
 constexpr auto kSystemctlLimit = 60s;
-
-int failed(const Error& error) {
-  fmt::print(stderr, "werk: {}\n", error.message);
-  return 1;
-}
 
 Result<fs::path> unit_file() {
   std::string folder = process::own_variable("XDG_CONFIG_HOME").value_or("");

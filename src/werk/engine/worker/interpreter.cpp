@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::chrono::seconds kLimit{20};
 constexpr std::size_t kOutputBytesMax = 16 * 1024;
-constexpr std::string_view kAsk =
-    "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))";
 
 std::string last_line(std::string_view text) {
   text = trim(text);
@@ -68,7 +66,7 @@ async::awaitable<Result<std::string>> InterpreterFinder::version_in(std::string 
                                                                     std::stop_token stop) {
   process::Command command;
   command.program = std::move(path);
-  command.arguments = {"-I", "-c", std::string(kAsk), std::string(kind_.package)};
+  command.arguments = {"-I", "-c", std::string(kVersionQuestion), std::string(kind_.package)};
   command.environment = settings_.environment;
   command.pipes = process::Pipes::two;
   auto run = co_await process::run_captured(children_, clock_, std::move(command), kLimit,

@@ -249,8 +249,6 @@ std::string unload_message(RequestId id) { return json::serialize(message("unloa
 
 std::string cancel_message(RequestId id) { return json::serialize(message("cancel", id)); }
 
-std::string ping_message(RequestId id) { return json::serialize(message("ping", id)); }
-
 std::string stop_message() { return R"({"type":"stop"})"; }
 
 }  // namespace werk::engine::worker

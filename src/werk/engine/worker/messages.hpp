@@ -90,7 +90,6 @@ struct LoadOptions {
 std::string load_message(RequestId id, const std::string& folder, const LoadOptions& options);
 std::string unload_message(RequestId id);
 std::string cancel_message(RequestId id);
-std::string ping_message(RequestId id);
 std::string stop_message();
 
 }  // namespace werk::engine::worker
