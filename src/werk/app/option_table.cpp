@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "werk/app/option_access.hpp"
 #include "werk/app/settings.hpp"
 #include "werk/base/text.hpp"
 
@@ -20,23 +21,6 @@ using Llama = llama::LlamaServerOptions;
 
 constexpr auto kTokensMax = std::uint64_t{1} << 31;
 constexpr auto kSmallMax = std::uint32_t{1} << 20;
-
-// What a member of whatever type reads like, and as which text it is set again.
-std::string text_of(const std::string& value) { return value; }
-std::string text_of(std::chrono::milliseconds value) { return duration_text(value); }
-template <class Number>
-std::string text_of(const Number& value) requires std::is_integral_v<Number> {
-  return fmt::to_string(value);
-}
-template <class Value>
-std::string text_of(const std::optional<Value>& value) {
-  return value ? text_of(*value) : std::string();
-}
-
-template <auto Member>
-std::string show(const Settings& settings) {
-  return text_of(settings.*Member);
-}
 
 // Members of the llama-server options, which a model may have of its own.
 using SetLlama = Status (*)(Llama& options, const std::string& value);
@@ -122,22 +106,6 @@ constexpr Access kBackend = {[](Settings& settings, const std::string& value) {
                              },
                              [](const ModelSettings& model) { return model.backend; }};
 
-template <auto Member>
-constexpr Access text = {[](Settings& settings, const std::string& value) -> Status {
-                           settings.*Member = value;
-                           return {};
-                         },
-                         show<Member>};
-
-template <auto Member>
-constexpr Access time = {[](Settings& settings, const std::string& value) -> Status {
-                           auto duration = parse_duration(value);
-                           if (!duration) return pass_on(duration);
-                           settings.*Member = *duration;
-                           return {};
-                         },
-                         show<Member>};
-
 constexpr Access kIdleTimeout = {
     time<&Settings::idle_timeout>.set, show<&Settings::idle_timeout>,
     [](ModelSettings& model, const std::string& value) -> Status {
@@ -147,13 +115,6 @@ constexpr Access kIdleTimeout = {
       return {};
     },
     [](const ModelSettings& model) { return text_of(model.idle_timeout); }};
-
-template <auto Member, std::uint64_t Least, std::uint64_t Most>
-constexpr Access number = {[](Settings& settings, const std::string& value) {
-                             using Number = std::remove_cvref_t<decltype(settings.*Member)>;
-                             return read_number<Number>(value, Least, Most, settings.*Member);
-                           },
-                           show<Member>};
 
 // Out of range the nearest that is in it counts, with a warning.
 template <auto Member, std::int64_t Least>

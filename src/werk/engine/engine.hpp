@@ -29,7 +29,7 @@ enum class Overlap : std::uint8_t { native, serialized, one_shot };
 enum class Ownership : std::uint8_t { owned, external };
 
 // The wire formats in which a runtime may be spoken to as it is.
-enum class Dialect : std::uint8_t { openai_chat };
+enum class Dialect : std::uint8_t { openai_chat, anthropic_messages };
 
 // What an engine is, as plain data: the command line, the documentation and the router read it.
 struct EngineInfo {
@@ -64,13 +64,14 @@ struct StartPlan {
   std::filesystem::path model_folder;  // where the manifest's relative file paths start
   std::vector<std::string>
       arguments;          // the launch line after the program, without socket and secret
-  std::size_t slots = 1;  // asked for; what the engine really has stands in RuntimeFacts
+  // Asked for; what the engine really has stands in RuntimeFacts. 0: Werk bounds nothing.
+  std::size_t slots = 1;
   std::uint64_t context_tokens_per_slot = 0;  // 0: the engine decides
 };
 
 // What a running engine says of itself.
 struct RuntimeFacts {
-  std::size_t slots = 1;
+  std::size_t slots = 1;  // 0: unknown, or more than Werk need bound; calls go to it as they come
   std::uint64_t context_tokens_per_slot = 0;  // 0: unknown
   std::string engine_version;
   std::optional<int> pid;      // of an owned process
@@ -94,6 +95,8 @@ struct HttpTarget {
   std::string unix_path;  // wins over host and port
   std::string host;
   std::uint16_t port = 0;
+  std::string tls_name = {};  // not empty: TLS, with a certificate for this name
+  Ownership ownership = Ownership::owned;
   std::string path;           // "/v1/chat/completions"
   std::string authorization;  // whole header value, or empty
   std::string count_path;     // where the same body is counted and not run; empty: nowhere

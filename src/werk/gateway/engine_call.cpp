@@ -33,7 +33,7 @@ http::ClientRequest engine_request(const engine::HttpTarget& target, std::string
 }
 
 http::Address address_of(const engine::HttpTarget& target) {
-  return {target.unix_path, target.host, target.port};
+  return {target.unix_path, target.host, target.port, target.tls_name};
 }
 
 http::ResponseHead event_stream_head() {

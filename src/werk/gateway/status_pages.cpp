@@ -53,7 +53,8 @@ json::object model_object(const model::Manifest& manifest, std::string_view name
   return speaks == Speaks::messages ? messages_model(manifest, name) : openai_model(manifest, name);
 }
 
-json::value optional_number(const std::optional<int>& number) {
+template <class Number>
+json::value optional_number(const std::optional<Number>& number) {
   return number ? json::value(*number) : json::value(nullptr);
 }
 
@@ -77,7 +78,7 @@ json::object pool_object(const runtime::PoolSnapshot& pool) {
 
 json::object runtime_object(const runtime::RuntimeSnapshot& runtime) {
   json::object slots;
-  slots["total"] = runtime.slots_total;
+  slots["total"] = optional_number(runtime.slots_total);
   slots["busy"] = runtime.slots_busy;
   json::object object;
   object["key"] = runtime.key;

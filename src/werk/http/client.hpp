@@ -24,6 +24,7 @@ struct Address {
   std::string unix_path;  // wins
   std::string host;       // a literal address or "localhost"
   std::uint16_t port = 0;
+  std::string tls_name = {};  // not empty: TLS, with a certificate for this name
   bool operator==(const Address&) const = default;
 };
 

@@ -76,10 +76,12 @@ struct RuntimeSnapshot {
   std::string key;
   std::string model;
   std::string engine;
+  std::string pool;
+  engine::Ownership ownership = engine::Ownership::owned;
   RuntimeState state = RuntimeState::absent;
   std::optional<int> pid;
   std::chrono::system_clock::time_point since;
-  std::size_t slots_total = 0;
+  std::optional<std::size_t> slots_total;  // none: Werk bounds nothing, or it isn't known
   std::size_t slots_busy = 0;
   std::size_t waiting = 0;
   std::string last_error;

@@ -136,20 +136,23 @@ RuntimeSnapshot RuntimeCache::snapshot_of(const Entry& entry) const {
   one.key = entry.plan.key.text();
   one.model = entry.plan.manifest.id;
   one.engine = entry.plan.key.engine;
+  one.pool = entry.engine->info().pool;
+  one.ownership = entry.engine->info().ownership;
   one.since = entry.since;
   one.last_used = entry.last_used;
   one.pinned = residency.is_pinned(entry.id) ? Pinned::yes : Pinned::no;
   one.progress = entry.progress;
   if (const async::Duration limit = idle_timeout(entry); limit > 0s) one.idle_timeout = limit;
   if (entry.last_error) one.last_error = entry.last_error->message;
-  one.slots_total = entry.plan.slots;
+  std::size_t slots = entry.plan.slots;
   if (entry.instance) {
     one.pid = entry.instance->runtime().facts().pid;
-    one.slots_total = entry.instance->line().permits();
+    slots = entry.instance->line().permits();
     one.slots_busy = entry.instance->line().in_use() + entry.instance->line().quarantined();
     one.waiting += entry.instance->line().waiting();
     one.usage = entry.instance->usage();
   }
+  if (slots > 0) one.slots_total = slots;
   return one;
 }
 

@@ -53,8 +53,10 @@ Row row_of(const json::object& runtime, const MemoryOf& memory_of,
   const json::value* slots = runtime.if_contains("slots");
   std::string use = "-";
   if (slots != nullptr && slots->is_object()) {
-    use = fmt::format("{}/{}", number_in(slots->get_object(), "busy"),
-                      number_in(slots->get_object(), "total"));
+    const json::object& counts = slots->get_object();
+    const std::int64_t total = number_in(counts, "total");  // null where nothing bounds them
+    use = fmt::format("{}/{}", number_in(counts, "busy"),
+                      total > 0 ? std::to_string(total) : "-");
   }
   const std::int64_t pid = number_in(runtime, "pid");
   const auto memory = pid > 0 ? memory_of(pid) : std::nullopt;
