@@ -104,6 +104,7 @@ gateway::GatewaySettings gateway_settings(const Settings& settings) {
   gateway.access.allowed_hosts = settings.allowed_hosts;
   gateway.chat.body_bytes_max = settings.body_bytes_max;
   gateway.chat.default_model = settings.model;
+  gateway.chat.engine_silence = settings.silence_timeout;
   gateway.chat.early_headers = settings.early_headers;
   gateway.prompt_edits = settings.prompt_edits;
   for (const ModelSettings& model : settings.models) {

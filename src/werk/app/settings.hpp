@@ -80,6 +80,7 @@ struct Settings {
   std::optional<std::chrono::milliseconds> capacity_wait;
   std::chrono::milliseconds early_headers{0};  // zero: never
   std::chrono::milliseconds start_timeout{300'000};
+  std::chrono::milliseconds silence_timeout{600'000};
   std::chrono::milliseconds drain_timeout{30'000};
   std::chrono::milliseconds idle_timeout{0};  // zero: never
   log::Level log_level = log::Level::info;

@@ -146,10 +146,8 @@ std::string_view trim_json(std::string_view text) {
   return text;
 }
 
-bool JsonMemberView::is(std::string_view key) const {
-  if (name == key) return true;
-  return name.size() > key.size() && name.find('\\') != std::string_view::npos &&
-         unescape_json(name) == key;
+bool JsonMemberView::is_escaped(std::string_view key) const {
+  return name.find('\\') != std::string_view::npos && unescape_json(name) == key;
 }
 
 JsonObjectCursor::JsonObjectCursor(std::string_view object)

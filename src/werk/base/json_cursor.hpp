@@ -22,8 +22,17 @@ struct JsonMemberView {
   std::string_view name;   // as written, between the quotes
   std::string_view value;  // without blanks around it
 
-  bool is(std::string_view key) const;  // compares the decoded name
+  // Compares the decoded name. Asked for every member of every event of a stream: most are told
+  // apart by their length or first byte.
+  bool is(std::string_view key) const {
+    if (name.size() <= key.size()) return name == key;
+    const bool may_be = key.empty() || name.front() == key.front() || name.front() == '\\';
+    return may_be && is_escaped(key);
+  }
   JsonKind kind() const { return json_kind(value); }
+
+ private:
+  bool is_escaped(std::string_view key) const;
 };
 
 class JsonObjectCursor {

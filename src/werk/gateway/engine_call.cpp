@@ -210,6 +210,7 @@ async::awaitable<Status> EngineCall::run(runtime::Admission& admission, const En
     talked = co_await talk_to_port(admission, *way.port, body, filter, writer, over.get_token());
   }
   note_tokens(filter.facts(), admission.lease);
+  if (was_silent_) admission.lease.condemn_if_silent(silence_);
   const std::optional<Error>& cause = admission.lease.end_cause();
   if (!talked && cause) co_return fail(*cause);
   if (talked || talked.error().origin != Origin::engine) co_return talked;
@@ -240,7 +241,7 @@ async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
     admission.permit.free();
     co_return fail(engine_error_from(static_cast<unsigned>(engine.status), text));
   }
-  Status relayed = co_await relay(engine, silence, filter, writer);
+  Status relayed = co_await relay(engine, silence, admission.lease, filter, writer);
   if (!relayed) co_return relayed;
   if (filter.done()) admission.permit.free();
   Status ended = co_await end(filter, writer);
@@ -272,7 +273,8 @@ async::awaitable<Status> EngineCall::talk_to_port(runtime::Admission& admission,
   }
   while (!filter.done()) {
     Result<std::string> event = co_await (*stream)->next(silence.token());
-    silence.life();
+    const async::TimePoint now = silence.life();
+    if (event) admission.lease.note_life(now);
     if (!event) co_return fail(gave_up(event.error(), silence));
     silence.pause();
     Status taken = filter.event("", *event, writer.sink());
@@ -288,10 +290,12 @@ async::awaitable<Status> EngineCall::talk_to_port(runtime::Admission& admission,
 }
 
 async::awaitable<Status> EngineCall::relay(http::Response& engine, SilenceLimit& silence,
-                                           ChatStreamFilter& filter, AnswerWriter& writer) {
+                                           const runtime::Lease& lease, ChatStreamFilter& filter,
+                                           AnswerWriter& writer) {
   while (!filter.done()) {
     const Result<std::string_view> bytes = co_await engine.read_some(silence.token());
-    silence.life();
+    const async::TimePoint now = silence.life();
+    if (bytes) lease.note_life(now);
     if (!bytes) co_return fail(gave_up(bytes.error(), silence));
     if (bytes->empty()) break;
     silence.pause();
@@ -337,8 +341,9 @@ Status EngineCall::feed(FeedUntil until, ChatStreamFilter& filter, AnswerWriter&
   return {};
 }
 
-Error EngineCall::gave_up(const Error& error, const SilenceLimit& silence) const {
+Error EngineCall::gave_up(const Error& error, const SilenceLimit& silence) {
   if (!silence.expired()) return error;
+  was_silent_ = true;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(silence_).count();
   return Error{ErrorCode::engine_timeout, fmt::format("the engine was silent for {} s", seconds),
                Origin::engine};

@@ -128,13 +128,14 @@ class EngineCall {
                                                         std::string_view body,
                                                         const async::Deadline& limit);
   async::awaitable<Status> relay(http::Response& engine, SilenceLimit& silence,
-                                 ChatStreamFilter& filter, AnswerWriter& writer);
+                                 const runtime::Lease& lease, ChatStreamFilter& filter,
+                                 AnswerWriter& writer);
   async::awaitable<Status> piece(std::string_view bytes, ChatStreamFilter& filter,
                                  AnswerWriter& writer);
   enum class FeedUntil : std::uint8_t { first_event, end };
   // What the parser holds, up to the first event with text or to its end.
   Status feed(FeedUntil until, ChatStreamFilter& filter, AnswerWriter& writer);
-  Error gave_up(const Error& error, const SilenceLimit& silence) const;
+  Error gave_up(const Error& error, const SilenceLimit& silence);
   async::awaitable<Error> explain(Error error, runtime::Lease& lease);
   void note_tokens(const ChatStreamFacts& facts, const runtime::Lease& lease);
 
@@ -143,7 +144,8 @@ class EngineCall {
   Call& call_;
   BodyHold hold_;
   async::Duration silence_;
-  std::string_view sign_;  // empty: without early headers
+  bool was_silent_ = false;  // it passed
+  std::string_view sign_;    // empty: without early headers
   async::TimePoint sign_due_at_{};
   http::SseParser parser_;
 };

@@ -20,10 +20,11 @@ class SilenceLimit {
   SilenceLimit(const SilenceLimit&) = delete;
   SilenceLimit& operator=(const SilenceLimit&) = delete;
 
-  // A sign of life; the limit counts anew from now.
-  void life() {
+  // A sign of life; the limit counts anew from now, which is what it returns.
+  async::TimePoint life() {
     last_life_ = clock_.now();
     paused_ = false;
+    return last_life_;
   }
   // Until the next life().
   void pause() { paused_ = true; }

@@ -52,6 +52,11 @@ class Instance : public std::enable_shared_from_this<Instance> {
   std::stop_token ended() const { return ended_.get_token(); }
   const std::optional<Error>& end_cause() const { return end_cause_; }
 
+  // The engine said something to one of its calls.
+  void note_life(async::TimePoint at) { last_life_ = at; }
+  // None: it has said nothing since it was ready.
+  std::optional<async::TimePoint> last_life() const { return last_life_; }
+
   void add_usage(const Usage& more);
   const Usage& usage() const { return usage_; }
 
@@ -78,6 +83,7 @@ class Instance : public std::enable_shared_from_this<Instance> {
   Usage usage_;
   std::stop_source ended_;
   std::optional<Error> end_cause_;
+  std::optional<async::TimePoint> last_life_;
   bool dead_ = false;
   bool watching_quarantine_ = false;
   bool slow_line_told_ = false;

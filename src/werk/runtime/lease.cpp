@@ -60,6 +60,12 @@ async::awaitable<Result<Permit>> Lease::permit(std::size_t weight, std::string c
   co_return Permit(instance, call);
 }
 
+void Lease::condemn_if_silent(async::Duration silence) const {
+  const std::optional<async::TimePoint> last = instance_->last_life();
+  if (last && cache_->clock_.now() - *last < silence) return;
+  cache_->condemn(*cache_->entries_[entry_], instance_, silence);
+}
+
 async::awaitable<bool> Lease::settle_death() {
   constexpr auto kExitWait = 200ms;
   const std::shared_ptr<Instance> instance = instance_;

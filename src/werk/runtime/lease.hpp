@@ -57,6 +57,12 @@ class Lease {
   // What the call cost, for the runtime's sums.
   void add_usage(const Usage& usage) const { instance_->add_usage(usage); }
 
+  // The engine said something to this call.
+  void note_life(async::TimePoint at) const { instance_->note_life(at); }
+  // The engine said nothing to this call for `silence`. If it said nothing to any other either, it
+  // hangs behind whatever answers for its health: its calls end, and the next one starts another.
+  void condemn_if_silent(async::Duration silence) const;
+
   // After the engine cut a stream or refused a connection: waits up to 200 ms for its exit and, if
   // it is dead, makes that known before anybody else can be sent to it. True if it is dead.
   async::awaitable<bool> settle_death();

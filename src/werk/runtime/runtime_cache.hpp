@@ -194,6 +194,7 @@ class RuntimeCache {
   RuntimeSnapshot snapshot_of(const Entry& entry) const;
   void release(EntryId entry, TicketId ticket);
   void note_death(Entry& entry, const std::shared_ptr<Instance>& instance);
+  void condemn(Entry& entry, const std::shared_ptr<Instance>& instance, async::Duration silence);
   void note_failure(Entry& entry, Error error);
 
   async::awaitable<void> run_start(Entry& entry);

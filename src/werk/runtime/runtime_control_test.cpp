@@ -250,5 +250,40 @@ TEST_F(RuntimeControlTest, APoolsRefusalNamesTheSettingThatRaisesIt) {
   held.leave();
 }
 
+TEST_F(RuntimeControlTest, AnEngineThatIsSilentToAllItsCallsIsReplacedAndWhoWaitsLosesNothing) {
+  make({}, 2);
+  Caller& first = arrive("a");
+  ready("a");
+  Caller& second = arrive("a");
+  Caller& waiting = arrive("a");
+  ASSERT_TRUE(second.admitted());
+  advance(60s);
+  const Lease& lease = (*first.result)->lease;
+  lease.condemn_if_silent(30s);
+  poll();
+  EXPECT_TRUE(lease.ended().stop_requested());
+  EXPECT_EQ(lease.end_cause()->code, ErrorCode::engine_timeout);
+  first.leave();
+  second.leave();
+  poll();
+  EXPECT_EQ(engine_->starts("a"), 2u);
+  ready("a");
+  EXPECT_TRUE(waiting.admitted());
+}
+
+TEST_F(RuntimeControlTest, AnEngineThatSpeaksToOneOfItsCallsIsNotReplacedForAnother) {
+  make({}, 2);
+  Caller& silent = arrive("a");
+  ready("a");
+  Caller& spoken_to = arrive("a");
+  advance(60s);
+  (*spoken_to.result)->lease.note_life(clock_.now());
+  advance(29s);
+  (*silent.result)->lease.condemn_if_silent(30s);
+  poll();
+  EXPECT_EQ(state("a"), RuntimeState::ready);
+  EXPECT_FALSE((*silent.result)->lease.ended().stop_requested());
+}
+
 }  // namespace
 }  // namespace werk::runtime
