@@ -6,19 +6,22 @@
 #include <vector>
 
 #include "werk/http/client_connection.hpp"
+#include "werk/http/connector.hpp"
 
 namespace werk::http {
 
 struct Client::Pool {
   Pool(async::Executor loop, async::Clock& time, ClientProfile client_profile)
-      : executor(std::move(loop)), clock(time), profile(client_profile) {}
+      : connector(std::move(loop), time, client_profile.connect_limit),
+        clock(time),
+        profile(client_profile) {}
 
   std::unique_ptr<ClientConnection> take(const Address& address);
   void give_back(std::unique_ptr<ClientConnection> connection);
   void drop(const ClientConnection* connection);
   void drop_old();
 
-  async::Executor executor;
+  Connector connector;
   async::Clock& clock;
   ClientProfile profile;
   std::vector<std::unique_ptr<ClientConnection>> idle;  // the longest idle first
@@ -119,8 +122,7 @@ async::awaitable<Result<std::unique_ptr<Response>>> Client::send(Address address
   for (;;) {
     const bool fresh = connection == nullptr;
     if (fresh) {
-      auto stream = co_await connect_to(pool->executor, pool->clock, address,
-                                        pool->profile.connect_limit, stop);
+      auto stream = co_await pool->connector.connect(address, stop);
       if (!stream) co_return pass_on(stream);
       connection = std::make_unique<ClientConnection>(std::move(*stream), address,
                                                       pool->profile.head_bytes_max);

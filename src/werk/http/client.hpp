@@ -1,7 +1,7 @@
-// Client: HTTP/1.1 requests to engines, over TCP or Unix sockets. Owned by the adapter that talks
-// to the engine. Connections are reused as the profile says; a request that went out on a reused
-// connection which turns out to be dead is sent once more on a fresh one, provided no byte of an
-// answer had come. A stop closes the engine's connection in the same turn. Loop thread only.
+// Client: HTTP/1.1 requests to engines, over TCP, TLS or Unix sockets. Owned by the adapter that
+// talks to the engine. Connections are reused as the profile says; a request that went out on a
+// reused connection which turns out to be dead is sent once more on a fresh one, provided no byte
+// of an answer had come. A stop closes the engine's connection in the same turn. Loop thread only.
 #pragma once
 
 #include <chrono>
@@ -22,14 +22,14 @@ namespace werk::http {
 
 struct Address {
   std::string unix_path;  // wins
-  std::string host;       // a literal address or "localhost"
+  std::string host;       // a literal address, or a name that is looked up
   std::uint16_t port = 0;
-  std::string tls_name = {};  // not empty: TLS, with a certificate for this name
+  std::string tls_name = {};  // not empty: TLS, with a certificate for this name (or address)
   bool operator==(const Address&) const = default;
 };
 
 struct ClientProfile {
-  std::chrono::seconds connect_limit{3};
+  std::chrono::seconds connect_limit{3};  // look-up, connection and TLS together
   bool reuse = true;
   std::chrono::milliseconds idle_max{4000};  // engines commonly close after 5 s
   unsigned uses_max = 90;                    // llama-server serves 100 requests on a connection

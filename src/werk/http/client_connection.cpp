@@ -2,26 +2,26 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-
-#include "werk/http/sockets.hpp"
-
 namespace werk::http {
 
 namespace {
 
 constexpr std::size_t kRoomMax = 32 * 1024;
-// How often a Unix listener whose line is full is asked again.
-constexpr std::chrono::milliseconds kBusyPause{5};
 
 std::string_view view(std::span<const char> bytes) {
   return std::string_view(bytes.data(), bytes.size());
 }
 
+// As browsers write it: the port is left out where the scheme says it.
 std::string host_of(const Address& address) {
+  constexpr std::uint16_t kHttpPort = 80;
+  constexpr std::uint16_t kHttpsPort = 443;
   if (!address.unix_path.empty()) return "localhost";
-  const bool six = address.host.find(':') != std::string::npos;
-  return fmt::format(fmt::runtime(six ? "[{}]:{}" : "{}:{}"), address.host, address.port);
+  const bool tls = !address.tls_name.empty();
+  const std::string& name = tls ? address.tls_name : address.host;
+  const std::string host = name.find(':') == std::string::npos ? name : fmt::format("[{}]", name);
+  if (address.port == (tls ? kHttpsPort : kHttpPort)) return host;
+  return fmt::format("{}:{}", host, address.port);
 }
 
 bool may_have_body(std::string_view method) {
@@ -121,59 +121,6 @@ async::awaitable<Result<std::string_view>> ClientConnection::read_some(std::stop
 bool ClientConnection::reusable() const {
   return head_in_ && sent_whole_ && stream_->end() == StreamEnd::open && parser_.body_done() &&
          parser_.keep_alive() && stream_->unread().empty();
-}
-
-namespace {
-
-struct Attempt {
-  std::unique_ptr<Stream> stream;
-  int error = 0;
-};
-
-async::awaitable<Attempt> attempt(const async::Executor& executor, const Address& address,
-                                  std::stop_token stop) {
-  Attempt result;
-  const Connecting begun = begin_to_connect(address);
-  result.error = begun.error;
-  if (begun.descriptor < 0) co_return result;
-  result.stream = std::make_unique<Stream>(executor, begun.descriptor, begun.family);
-  if (begun.error == 0) co_return result;
-  const auto close_now = [&result] { result.stream->close(); };
-  const std::stop_callback on_stop(stop, close_now);
-  if (!stop.stop_requested()) co_await result.stream->writable();
-  result.error = stop.stop_requested() ? ECANCELED : connect_error(result.stream->descriptor());
-  co_return result;
-}
-
-}  // namespace
-
-async::awaitable<Result<std::unique_ptr<Stream>>> connect_to(const async::Executor& executor,
-                                                             async::Clock& clock,
-                                                             const Address& address,
-                                                             async::Duration limit,
-                                                             std::stop_token stop) {
-  auto places = candidates(address);
-  if (!places) co_return pass_on(places);
-  const async::Deadline deadline(clock, limit, stop);
-  std::size_t place = 0;
-  int error = 0;
-  while (place < places->size() && !deadline.token().stop_requested()) {
-    Attempt made = co_await attempt(executor, (*places)[place], deadline.token());
-    error = made.error;
-    if (error == 0) co_return std::move(made.stream);
-    if (error == EAGAIN) {
-      co_await async::sleep_for(clock, executor, kBusyPause, deadline.token());
-    } else {
-      ++place;
-    }
-  }
-  if (stop.stop_requested()) co_return fail(stopped());
-  if (deadline.expired()) {
-    co_return fail(ErrorCode::engine_timeout, Origin::engine,
-                   fmt::format("connecting to {} took too long", text_of(address)));
-  }
-  co_return fail(ErrorCode::engine_failed, Origin::engine,
-                 fmt::format("cannot connect to {}: {}", text_of(address), os_message(error)));
 }
 
 }  // namespace werk::http

@@ -1,5 +1,5 @@
-// ClientConnection: one connection to an engine, used for one request at a time; connect_to() makes
-// the stream below it. Owned by the client's pool while idle and by a Response while in use. Inside
+// ClientConnection: one connection to an engine, used for one request at a time over a stream that
+// a Connector made. Owned by the client's pool while idle and by a Response while in use. Inside
 // http only, loop thread only.
 #pragma once
 
@@ -55,11 +55,5 @@ class ClientConnection {
   bool head_in_ = false;
   bool body_malformed_ = false;
 };
-
-async::awaitable<Result<std::unique_ptr<Stream>>> connect_to(const async::Executor& executor,
-                                                             async::Clock& clock,
-                                                             const Address& address,
-                                                             async::Duration limit,
-                                                             std::stop_token stop);
 
 }  // namespace werk::http

@@ -117,7 +117,8 @@ std::string os_message(int error) { return std::generic_category().message(error
 
 std::string text_of(const Address& address) {
   if (!address.unix_path.empty()) return "the engine's socket";
-  return fmt::format("{}:{}", address.host, address.port);
+  const bool six = address.host.find(':') != std::string::npos;
+  return fmt::format(fmt::runtime(six ? "[{}]:{}" : "{}:{}"), address.host, address.port);
 }
 
 Result<Listening> open_listener(const std::string& host, std::uint16_t port) {
@@ -214,17 +215,12 @@ int connect_error(int descriptor) {
   return error;
 }
 
-Result<std::vector<Address>> candidates(const Address& address) {
-  if (!address.unix_path.empty()) return std::vector<Address>{address};
-  if (address.host == "localhost") {
-    return std::vector<Address>{Address{{}, "127.0.0.1", address.port},
-                                Address{{}, "::1", address.port}};
-  }
-  if (!tcp_target(address.host, address.port)) {
-    return fail(ErrorCode::unsupported,
-                fmt::format("'{}' is not an address; names are not looked up", address.host));
-  }
-  return std::vector<Address>{address};
+std::vector<Address> known_places(const Address& address) {
+  if (!address.unix_path.empty()) return {address};
+  if (address.host == "localhost")
+    return {Address{{}, "127.0.0.1", address.port}, Address{{}, "::1", address.port}};
+  if (tcp_target(address.host, address.port)) return {address};
+  return {};
 }
 
 }  // namespace werk::http

@@ -38,9 +38,9 @@ struct Connecting {
 Connecting begin_to_connect(const Address& address);
 int connect_error(int descriptor);
 
-// The addresses to try one after the other: a literal one is itself, "localhost" is IPv4's, then
-// IPv6's.
-Result<std::vector<Address>> candidates(const Address& address);
+// The addresses to try where nothing need be looked up: a literal one is itself, "localhost" is
+// IPv4's, then IPv6's. Empty: a name.
+std::vector<Address> known_places(const Address& address);
 
 std::string os_message(int error);
 std::string text_of(const Address& address);

@@ -60,10 +60,37 @@ struct Stream::Core : std::enable_shared_from_this<Stream::Core> {
     if (filled == capacity) extend();
     if (filled == capacity) return;
     reading = true;
+    if (tls) return start_tls_read();
     socket.async_receive(asio::buffer(buffer.get() + filled, capacity - filled),
                          [core = shared_from_this()](const IoError& error, std::size_t bytes) {
                            core->on_read(error, bytes);
                          });
+  }
+
+  // The session may hold bytes that it has taken off the socket already.
+  void start_tls_read() {
+    const auto on_ready = [core = shared_from_this()](const IoError& error) {
+      core->on_tls_ready(error);
+    };
+    if (tls->holds_bytes()) {
+      asio::post(executor, [on_ready] { on_ready(IoError()); });
+    } else {
+      socket.async_wait(asio::socket_base::wait_read, on_ready);
+    }
+  }
+
+  void on_tls_ready(const IoError& error) {
+    if (error || end_state != StreamEnd::open) {
+      on_read(error ? error : IoError(asio::error::operation_aborted), 0);
+      return;
+    }
+    const TlsSession::Moved moved =
+        tls->read(std::span<char>(buffer.get() + filled, capacity - filled));
+    if (moved.step == TlsStep::ended) return on_read(asio::error::eof, moved.bytes);
+    // Without a goodbye nobody knows whether this was the peer's end or somebody cut the line.
+    if (moved.step == TlsStep::failed) return on_read(asio::error::connection_reset, moved.bytes);
+    if (moved.bytes == 0) return start_tls_read();
+    on_read(IoError(), moved.bytes);
   }
 
   void on_read(const IoError& error, std::size_t bytes) {
@@ -131,6 +158,27 @@ struct Stream::Core : std::enable_shared_from_this<Stream::Core> {
   }
 
   std::size_t send(std::span<const std::string_view> parts, std::size_t skip) {
+    return tls ? send_tls(parts, skip) : send_plain(parts, skip);
+  }
+
+  std::size_t send_tls(std::span<const std::string_view> parts, std::size_t skip) {
+    std::size_t sent = 0;
+    send_error = 0;
+    for (const std::string_view part : parts) {
+      const std::size_t cut = std::min(skip, part.size());
+      skip -= cut;
+      if (part.size() == cut) continue;
+      const TlsSession::Moved moved = tls->write(part.substr(cut));
+      sent += moved.bytes;
+      if (moved.step == TlsStep::done) continue;
+      send_error = moved.step == TlsStep::wants_room ? EAGAIN : EPIPE;
+      break;
+    }
+    sent_total += sent;
+    return sent;
+  }
+
+  std::size_t send_plain(std::span<const std::string_view> parts, std::size_t skip) {
     Vectors vectors = vectors_of(parts, skip);
     if (vectors.count == 0) return 0;
     msghdr message{};
@@ -155,8 +203,18 @@ struct Stream::Core : std::enable_shared_from_this<Stream::Core> {
     });
   }
 
+  // Nobody reads yet: the bytes are the handshake's.
+  void start_wait_for_bytes() {
+    reading = true;
+    socket.async_wait(asio::socket_base::wait_read, [core = shared_from_this()](const IoError&) {
+      core->reading = false;
+      core->reader.wake_now();
+    });
+  }
+
   void close() {
     if (end_state != StreamEnd::closed) {
+      if (tls) tls->say_goodbye();
       end_state = StreamEnd::closed;
       on_end = nullptr;
       IoError ignored;
@@ -168,6 +226,7 @@ struct Stream::Core : std::enable_shared_from_this<Stream::Core> {
   async::Executor executor;
   asio::generic::stream_protocol::socket socket;
   int family;
+  std::unique_ptr<TlsSession> tls;  // null: plain
   std::unique_ptr<char[]> buffer;
   std::vector<std::unique_ptr<char[]>> retired;
   std::size_t capacity = 0;
@@ -261,6 +320,27 @@ async::awaitable<void> Stream::writable() {
   core_->start_wait_for_room();
   return core_->writer.wait();
 }
+
+async::awaitable<bool> Stream::secure(std::unique_ptr<TlsSession> session) {
+  const std::shared_ptr<Core> core = core_;
+  core->tls = std::move(session);
+  while (core->end_state == StreamEnd::open) {
+    const TlsStep step = core->tls->shake_hands();
+    if (step == TlsStep::done) co_return true;
+    if (step == TlsStep::wants_bytes) {
+      core->start_wait_for_bytes();
+      co_await core->reader.wait();
+    } else if (step == TlsStep::wants_room) {
+      core->start_wait_for_room();
+      co_await core->writer.wait();
+    } else {
+      co_return false;
+    }
+  }
+  co_return false;
+}
+
+const TlsSession* Stream::tls() const { return core_->tls.get(); }
 
 bool Stream::sending() const { return core_->writer.waiting(); }
 std::uint64_t Stream::bytes_sent() const { return core_->sent_total; }

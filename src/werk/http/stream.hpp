@@ -1,8 +1,9 @@
-// Stream: one connected socket (TCP or Unix) with its receive buffer; both ends of HTTP use it. At
-// most one read is pending, always into the buffer's free room, and it survives from one message to
-// the next: the read that watches for a peer that leaves is the read that brings the next head.
-// Sending tries the kernel at once and waits only when the kernel is full. Owned by its connection;
-// destroying or closing it ends every wait in a fresh turn. Inside http only, loop thread only.
+// Stream: one connected socket (TCP or Unix) with its receive buffer; both ends of HTTP use it, the
+// client's end with TLS between socket and buffer where it is asked for. At most one read is
+// pending, always into the buffer's free room, and it survives from one message to the next: the
+// read that watches for a peer that leaves is the read that brings the next head. Sending tries the
+// kernel at once and waits only when the kernel is full. Owned by its connection; destroying or
+// closing it ends every wait in a fresh turn. Inside http only, loop thread only.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <string_view>
 
 #include "werk/async/awaitable.hpp"
+#include "werk/http/tls.hpp"
 
 namespace werk::http {
 
@@ -69,6 +71,10 @@ class Stream {
   // Waits until the kernel takes bytes, which is also when a connection that was being made is made
   // or has failed.
   async::awaitable<void> writable();
+  // From now on everything goes through the session, whose hands are shaken first; before the first
+  // read or send. False: it failed, as tls()->failure() says, or the stream was closed meanwhile.
+  async::awaitable<bool> secure(std::unique_ptr<TlsSession> session);
+  const TlsSession* tls() const;
   // A send waits for the peer; bytes_sent() tells whether it makes progress.
   bool sending() const;
   std::uint64_t bytes_sent() const;
