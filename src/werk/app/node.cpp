@@ -223,11 +223,11 @@ class Node {
   }
 
   async::awaitable<void> prepare_pinned(std::string id) {
-    Result<routing::Route> route = co_await models_.route(*router_, id);
+    Result<routing::SharedRoute> route = co_await models_.route(*router_, id);
     Error problem;
     if (route) {
       const Result<runtime::Lease> lease =
-          co_await cache_.acquire(*route->engine, std::move(route->plan), stop_.get_token());
+          co_await cache_.acquire(*(*route)->engine, (*route)->plan, stop_.get_token());
       if (lease) co_return;
       problem = lease.error();
     } else {
@@ -238,7 +238,7 @@ class Node {
 
   async::awaitable<void> prepare_default(routing::Route route) {
     const Result<runtime::Lease> lease =
-        co_await cache_.acquire(*route.engine, std::move(route.plan), stop_.get_token());
+        co_await cache_.acquire(*route.engine, route.plan, stop_.get_token());
     gateway_->set_not_ready(
         lease ? std::string()
               : fmt::format("{} could not be loaded: {}", *settings_.model, lease.error().message));

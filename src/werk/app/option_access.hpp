@@ -1,5 +1,5 @@
-// How members of Settings are set and shown, for the rows of the option table: one template for each
-// kind of value. Stateless functions and constants; for the table's source files alone, any thread.
+// How members of Settings are set and shown, for the rows of the option table: one template for
+// each kind of value. Stateless; for the table's source files alone, any thread.
 #pragma once
 
 #include <fmt/format.h>

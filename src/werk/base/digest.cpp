@@ -1,10 +1,12 @@
 #include "werk/base/digest.hpp"
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
 #include <array>
+#include <atomic>
 #include <vector>
 
 #include "werk/base/assert.hpp"
@@ -25,9 +27,7 @@ std::string to_hex(const unsigned char* bytes, std::size_t count) {
 
 }  // namespace
 
-void Sha256::Free::operator()(evp_md_ctx_st* context) const {
-  EVP_MD_CTX_free(context);
-}
+void Sha256::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
   WERK_ASSERT(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
@@ -61,6 +61,13 @@ std::string random_hex(std::size_t bytes) {
   std::vector<unsigned char> buffer(bytes);
   WERK_ASSERT(RAND_bytes(buffer.data(), static_cast<int>(bytes)) == 1);
   return to_hex(buffer.data(), buffer.size());
+}
+
+std::string unique_hex() {
+  constexpr std::size_t kProcessBytes = 8;
+  static const std::string process = random_hex(kProcessBytes);
+  static std::atomic<std::uint32_t> count = 0;
+  return fmt::format("{}{:08x}", process, count.fetch_add(1, std::memory_order_relaxed));
 }
 
 }  // namespace werk

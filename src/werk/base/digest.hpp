@@ -32,7 +32,11 @@ std::string sha256_hex(std::string_view bytes);
 // Equal or not in a time that depends on the lengths only; for keys.
 bool equals_in_constant_time(std::string_view a, std::string_view b);
 
-// `bytes` random bytes from the operating system as hexadecimal text; for ids and secrets.
+// `bytes` random bytes from the operating system as hexadecimal text; for secrets.
 std::string random_hex(std::size_t bytes);
+
+// 24 hexadecimal digits that no other call of this function gave, here or in another process. Not a
+// secret: who has seen one can guess the next. Costs no look at the operating system.
+std::string unique_hex();
 
 }  // namespace werk

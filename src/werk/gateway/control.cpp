@@ -97,10 +97,10 @@ async::awaitable<Status> Control::handle(http::Exchange& exchange, const FoundRo
 async::awaitable<Status> Control::load(http::Exchange& exchange, std::string name) {
   const Result<bool> shows = switch_in(exchange.request().query, "progress");
   if (!shows) co_return fail(shows.error());
-  Result<routing::Route> route = co_await parts_.models.route(parts_.router, std::move(name));
+  Result<routing::SharedRoute> route = co_await parts_.models.route(parts_.router, std::move(name));
   if (!route) co_return pass_on(route);
   if (*shows) co_return co_await load_showing(exchange, std::move(*route));
-  Result<std::string> page = co_await loaded(*route, exchange.gone());
+  Result<std::string> page = co_await loaded(**route, exchange.gone());
   if (!page) co_return pass_on(page);
   co_return co_await answer(exchange, 200, *page);
 }
@@ -117,7 +117,8 @@ async::awaitable<Result<std::string>> Control::loaded(const routing::Route& rout
 }
 
 // A line of JSON for each sign of progress, and one for what it came to.
-async::awaitable<Status> Control::load_showing(http::Exchange& exchange, routing::Route route) {
+async::awaitable<Status> Control::load_showing(http::Exchange& exchange,
+                                               routing::SharedRoute route) {
   http::ResponseHead head;
   head.headers.add("Content-Type", "application/x-ndjson");
   Status begun = co_await exchange.start(std::move(head));
@@ -125,8 +126,8 @@ async::awaitable<Status> Control::load_showing(http::Exchange& exchange, routing
   const async::Executor executor = co_await boost::asio::this_coro::executor;
   async::TaskGroup tasks(executor);
   std::stop_source done;
-  tasks.spawn(show_progress(exchange, route.plan.key.text(), done.get_token()));
-  Result<std::string> page = co_await loaded(route, exchange.gone());
+  tasks.spawn(show_progress(exchange, route->plan.key.text(), done.get_token()));
+  Result<std::string> page = co_await loaded(*route, exchange.gone());
   done.request_stop();
   // One writer at a time.
   co_await tasks.join();
@@ -271,8 +272,9 @@ async::awaitable<Result<runtime::ModelRuntimes>> Control::find(std::string name)
   runtime::ModelRuntimes which;
   if (const model::InstalledModel* model = parts_.router.find(*catalogue, name)) {
     which.model = model->manifest.id;
-    const Result<routing::Route> route = co_await parts_.models.route(parts_.router, which.model);
-    if (route) which.key = route->plan.key;
+    const Result<routing::SharedRoute> route =
+        co_await parts_.models.route(parts_.router, which.model);
+    if (route) which.key = (*route)->plan.key;
     co_return which;
   }
   which.model = std::move(name);

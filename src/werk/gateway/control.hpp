@@ -40,7 +40,7 @@ class Control {
   async::awaitable<Status> load(http::Exchange& exchange, std::string name);
   async::awaitable<Status> unload(http::Exchange& exchange, std::string name, std::string body);
   async::awaitable<Status> pin(http::Exchange& exchange, std::string name, runtime::Pinned pinned);
-  async::awaitable<Status> load_showing(http::Exchange& exchange, routing::Route route);
+  async::awaitable<Status> load_showing(http::Exchange& exchange, routing::SharedRoute route);
   async::awaitable<void> show_progress(http::Exchange& exchange, std::string key,
                                        std::stop_token done);
   async::awaitable<Result<std::string>> loaded(const routing::Route& route, std::stop_token stop);

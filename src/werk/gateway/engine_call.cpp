@@ -132,7 +132,7 @@ async::awaitable<Result<std::string>> EngineCall::read_body(std::uint64_t bytes_
   co_return body;
 }
 
-async::awaitable<Result<routing::Route>> EngineCall::find_route(std::string model) {
+async::awaitable<Result<routing::SharedRoute>> EngineCall::find_route(std::string model) {
   co_return co_await parts_.models.route(parts_.router, std::move(model));
 }
 

@@ -95,7 +95,7 @@ class EngineCall {
   EngineCall& operator=(const EngineCall&) = delete;
 
   async::awaitable<Result<std::string>> read_body(std::uint64_t bytes_max, BodyFeed feed);
-  async::awaitable<Result<routing::Route>> find_route(std::string model);
+  async::awaitable<Result<routing::SharedRoute>> find_route(std::string model);
   // Waits for a place, a load and a slot. With early headers the answer may have begun when it
   // returns, whether the call may run or not; nobody writes to the exchange any more then.
   async::awaitable<Result<runtime::Admission>> admit(const routing::Route& route,

@@ -26,11 +26,10 @@ http::ResponseHead head_of(std::string_view type) {
 // The client's own id if it is a sane one, so that it finds its call in our log; else a new one.
 std::string request_id(const http::Request& request) {
   constexpr std::size_t kLongest = 128;
-  constexpr std::size_t kBytes = 12;
   const auto given = request.headers.find("X-Request-Id");
   const bool sane = given && !given->empty() && given->size() <= kLongest &&
                     std::ranges::all_of(*given, [](char c) { return c > ' ' && c < '\x7F'; });
-  return sane ? std::string(*given) : "req_" + random_hex(kBytes);
+  return sane ? std::string(*given) : "req_" + unique_hex();
 }
 
 Error draining_error() {

@@ -31,16 +31,18 @@ async::awaitable<std::shared_ptr<const routing::Catalogue>> InstalledModels::cur
   co_return catalogue_;
 }
 
-async::awaitable<Result<routing::Route>> InstalledModels::route(const routing::Router& router,
-                                                                std::string name) {
+async::awaitable<Result<routing::SharedRoute>> InstalledModels::route(const routing::Router& router,
+                                                                      std::string name) {
   const std::shared_ptr<const routing::Catalogue> catalogue = co_await current();
   const auto known = routes_.find(name);
   if (known != routes_.end()) co_return known->second;
-  Result<routing::Route> route = router.route(*catalogue, name);
+  Result<routing::Route> found = router.route(*catalogue, name);
+  if (!found) co_return pass_on(found);
+  auto route = std::make_shared<const routing::Route>(std::move(*found));
   // Another call may have read a newer snapshot while this one waited.
-  if (route && catalogue == catalogue_) {
+  if (catalogue == catalogue_) {
     if (routes_.size() >= kRoutesMax) routes_.clear();
-    routes_.emplace(std::move(name), *route);
+    routes_.emplace(std::move(name), route);
   }
   co_return route;
 }

@@ -24,7 +24,8 @@ class InstalledModels {
   async::awaitable<std::shared_ptr<const routing::Catalogue>> current();
   // The way of a requested name in the newest snapshot, by the node's one router. It is worked out
   // once per name and snapshot, since planning digests the whole launch line.
-  async::awaitable<Result<routing::Route>> route(const routing::Router& router, std::string name);
+  async::awaitable<Result<routing::SharedRoute>> route(const routing::Router& router,
+                                                       std::string name);
 
  private:
   async::awaitable<void> read();
@@ -35,7 +36,7 @@ class InstalledModels {
   // Shared with calls that route by a snapshot while a newer one replaces it.
   std::shared_ptr<const routing::Catalogue> catalogue_;
   std::filesystem::file_time_type read_at_{};
-  std::map<std::string, routing::Route> routes_;  // found in catalogue_ so far
+  std::map<std::string, routing::SharedRoute> routes_;  // found in catalogue_ so far
 };
 
 }  // namespace werk::gateway

@@ -15,7 +15,6 @@ namespace werk::gateway {
 
 namespace {
 
-constexpr std::size_t kMessageIdBytes = 12;
 constexpr std::string_view kUnseen = "[an image, which this model can't see]";
 
 Needs needs_of(const chat::Request& request) {
@@ -119,11 +118,11 @@ async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call
   Result<Job> job = co_await read(engine_call, MessagesPurpose::generate);
   if (!job) co_return pass_on(job);
   call.model = job->model;
-  Result<routing::Route> route = co_await engine_call.find_route(job->model);
+  Result<routing::SharedRoute> route = co_await engine_call.find_route(job->model);
   if (!route) co_return pass_on(route);
   EarlyHeaders early;
   if (job->request.stream) early = {settings_.early_headers, kMessagesPing};
-  Result<runtime::Admission> admission = co_await engine_call.admit(*route, 1, early);
+  Result<runtime::Admission> admission = co_await engine_call.admit(**route, 1, early);
   if (!admission) co_return pass_on(admission);
   engine::Runtime& runtime = admission->lease.runtime();
   tell_of_images_in_results(job->request.chat, runtime.facts());
@@ -131,7 +130,7 @@ async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call
   if (!able) co_return able;
   const Result<EngineWay> way = way_to(runtime);
   if (!way) co_return fail(way.error());
-  const RequestDefaults defaults = settings_.defaults_of(route->plan.manifest.id);
+  const RequestDefaults defaults = settings_.defaults_of((*route)->plan.manifest.id);
   const std::string body = render_openai_chat(job->request.chat, render_options(*way, defaults));
   ChatStreamOptions stream;
   stream.client_model = job->model;
@@ -139,7 +138,7 @@ async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call
   stream.call_id_seed = call.id();
   ChatStreamFilter filter(std::move(stream));
   const MessageBlocksOptions blocks = blocks_options(job->request.chat);
-  const std::string message_id = "msg_" + random_hex(kMessageIdBytes);
+  const std::string message_id = "msg_" + unique_hex();
   if (job->request.stream) {
     MessagesStreamOptions options{message_id, job->model, call.id(), blocks};
     MessagesStreamAnswer answer(exchange, call, parts_.clock, filter.facts(), std::move(options),
@@ -160,11 +159,11 @@ async::awaitable<Status> Messages::run_count(http::Exchange& exchange, Call& cal
   Result<Job> job = co_await read(engine_call, MessagesPurpose::count);
   if (!job) co_return pass_on(job);
   call.model = job->model;
-  Result<routing::Route> route = co_await engine_call.find_route(job->model);
+  Result<routing::SharedRoute> route = co_await engine_call.find_route(job->model);
   if (!route) co_return pass_on(route);
   // Counting needs the runtime but no slot of it.
   Result<runtime::Lease> lease =
-      co_await parts_.cache.acquire(*route->engine, route->plan, exchange.gone());
+      co_await parts_.cache.acquire(*(*route)->engine, (*route)->plan, exchange.gone());
   if (!lease) co_return pass_on(lease);
   engine::Runtime& runtime = lease->runtime();
   tell_of_images_in_results(job->request.chat, runtime.facts());
@@ -172,7 +171,7 @@ async::awaitable<Status> Messages::run_count(http::Exchange& exchange, Call& cal
   if (!able) co_return able;
   const Result<EngineWay> way = way_to(runtime);
   if (!way) co_return fail(way.error());
-  const RequestDefaults defaults = settings_.defaults_of(route->plan.manifest.id);
+  const RequestDefaults defaults = settings_.defaults_of((*route)->plan.manifest.id);
   const std::string body = render_openai_chat(job->request.chat, render_options(*way, defaults));
   const Result<std::uint64_t> tokens = co_await engine_call.count(*lease, *way, body);
   if (!tokens) co_return fail(tokens.error());

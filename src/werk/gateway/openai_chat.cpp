@@ -71,12 +71,12 @@ async::awaitable<Result<OpenAiChat::Job>> OpenAiChat::read(EngineCall& engine_ca
 
 async::awaitable<Status> OpenAiChat::generate(http::Exchange& exchange, Call& call,
                                               EngineCall& engine_call, Job& job) {
-  Result<routing::Route> route = co_await engine_call.find_route(job.model);
+  Result<routing::SharedRoute> route = co_await engine_call.find_route(job.model);
   if (!route) co_return pass_on(route);
   EarlyHeaders early;
   if (job.view.stream) early = {settings_.early_headers, kWaitingComment};
   Result<runtime::Admission> admission =
-      co_await engine_call.admit(*route, job.view.choices, early);
+      co_await engine_call.admit(**route, job.view.choices, early);
   if (!admission) co_return pass_on(admission);
   engine::Runtime& runtime = admission->lease.runtime();
   Needs needs;
@@ -91,7 +91,7 @@ async::awaitable<Status> OpenAiChat::generate(http::Exchange& exchange, Call& ca
   edits.engine_model = way->model_name();
   edits.named_tool =
       way->profile().names_tools_as_objects ? NamedTool::as_object : NamedTool::as_only_tool;
-  edits.defaults = settings_.defaults_of(route->plan.manifest.id);
+  edits.defaults = settings_.defaults_of((*route)->plan.manifest.id);
   const std::string body = rewrite_chat_request(job.body, job.view, edits);
   ChatStreamFilter filter(stream_options(call, job.view, job.model));
   if (job.view.stream) {

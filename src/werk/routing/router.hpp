@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,9 @@ struct Route {
   engine::StartPlan plan;
   std::vector<Rejected> rejected;  // engines that come before it in the order, and why not
 };
+
+// Routes are worked out once and shared by their calls.
+using SharedRoute = std::shared_ptr<const Route>;
 
 // A name that clients have built in reaches an installed model: "claude-*" stands for every name
 // that begins so; without a star for one name. The first rule that fits counts, and only where no

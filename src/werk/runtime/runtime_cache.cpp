@@ -64,10 +64,10 @@ RuntimeCache::~RuntimeCache() { WERK_ASSERT(waiters_.empty()); }
 // ---- callers
 
 async::awaitable<Result<Lease>> RuntimeCache::acquire(engine::Engine& engine,
-                                                      engine::StartPlan plan,
+                                                      const engine::StartPlan& plan,
                                                       std::stop_token stop) {
   if (down_) co_return fail(draining());
-  Entry& entry = entry_for(engine, std::move(plan));
+  Entry& entry = entry_for(engine, plan);
   if (std::optional<Error> refusal = refuse_beforehand(entry)) co_return fail(std::move(*refusal));
   const TicketId ticket = next_ticket_++;
   Waiter waiter(executor_);
@@ -85,7 +85,7 @@ async::awaitable<Result<Lease>> RuntimeCache::acquire(engine::Engine& engine,
 }
 
 async::awaitable<Result<Admission>> RuntimeCache::admit(engine::Engine& engine,
-                                                        engine::StartPlan plan, Ask ask,
+                                                        const engine::StartPlan& plan, Ask ask,
                                                         std::stop_token stop) {
   constexpr int kTries = 3;  // each try meets a runtime that died while the call stood in its line
   const Usage one_call{.calls = 1};
@@ -108,16 +108,18 @@ async::awaitable<Result<Admission>> RuntimeCache::admit(engine::Engine& engine,
   }
 }
 
-RuntimeCache::Entry& RuntimeCache::entry_for(engine::Engine& engine, engine::StartPlan plan) {
+RuntimeCache::Entry& RuntimeCache::entry_for(engine::Engine& engine,
+                                             const engine::StartPlan& plan) {
   const bool is_pinned = pins_.contains(plan.manifest.id);
-  Entry& entry = known_or_new(engine, std::move(plan));
+  Entry& entry = known_or_new(engine, plan);
   Residency& residency = entry.pool->residency;
   if (is_pinned && !residency.is_pinned(entry.id))
     apply(*entry.pool, residency.pin(entry.id, Pinned::yes));
   return entry;
 }
 
-RuntimeCache::Entry& RuntimeCache::known_or_new(engine::Engine& engine, engine::StartPlan plan) {
+RuntimeCache::Entry& RuntimeCache::known_or_new(engine::Engine& engine,
+                                                const engine::StartPlan& plan) {
   const auto known = std::ranges::find_if(
       entries_, [&](const auto& entry) { return entry->plan.key == plan.key; });
   if (known != entries_.end()) {
@@ -125,7 +127,7 @@ RuntimeCache::Entry& RuntimeCache::known_or_new(engine::Engine& engine, engine::
     const RuntimeState state = entry.pool->residency.state(entry.id);
     // The newest description of the same runtime: a model may have been imported anew under another
     // name or path.
-    if (state == RuntimeState::absent) entry.plan = std::move(plan);
+    if (state == RuntimeState::absent) entry.plan = plan;
     return entry;
   }
   const std::string& pool_name = engine.info().pool;
@@ -140,7 +142,7 @@ RuntimeCache::Entry& RuntimeCache::known_or_new(engine::Engine& engine, engine::
   auto entry = std::make_unique<Entry>();
   entry->id = static_cast<EntryId>(entries_.size());
   entry->engine = &engine;
-  entry->plan = std::move(plan);
+  entry->plan = plan;
   entry->pool = pool.get();
   entries_.push_back(std::move(entry));
   return *entries_.back();

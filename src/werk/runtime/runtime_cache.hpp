@@ -109,14 +109,14 @@ class RuntimeCache {
 
   // Joins, starts, waits or refuses. Fails with cancelled, capacity, queue_full, draining,
   // unloaded, start_failed, model_unusable or whatever the start failed with. `engine` must outlive
-  // the cache's runtimes.
-  async::awaitable<Result<Lease>> acquire(engine::Engine& engine, engine::StartPlan plan,
+  // the cache's runtimes, `plan` the call.
+  async::awaitable<Result<Lease>> acquire(engine::Engine& engine, const engine::StartPlan& plan,
                                           std::stop_token stop);
 
   // acquire() and then a permit; a runtime that dies while the call waits for its permit is
   // replaced.
-  async::awaitable<Result<Admission>> admit(engine::Engine& engine, engine::StartPlan plan, Ask ask,
-                                            std::stop_token stop);
+  async::awaitable<Result<Admission>> admit(engine::Engine& engine, const engine::StartPlan& plan,
+                                            Ask ask, std::stop_token stop);
 
   // Stops the model's runtimes and returns, once they are gone, how many there were. after_calls:
   // running calls finish, later ones wait for the next start. now: its calls end with `unloaded`.
@@ -176,8 +176,8 @@ class RuntimeCache {
     std::shared_ptr<Instance> instance;  // set with a grant
   };
 
-  Entry& entry_for(engine::Engine& engine, engine::StartPlan plan);
-  Entry& known_or_new(engine::Engine& engine, engine::StartPlan plan);
+  Entry& entry_for(engine::Engine& engine, const engine::StartPlan& plan);
+  Entry& known_or_new(engine::Engine& engine, const engine::StartPlan& plan);
   std::optional<Error> refuse_beforehand(const Entry& entry) const;
   std::unique_ptr<async::Timer> place_timer(Entry& entry, TicketId ticket);
   void apply(Pool& pool, const Residency::Effects& effects);
