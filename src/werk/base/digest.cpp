@@ -6,7 +6,6 @@
 #include <openssl/rand.h>
 
 #include <array>
-#include <atomic>
 #include <vector>
 
 #include "werk/base/assert.hpp"
@@ -66,8 +65,8 @@ std::string random_hex(std::size_t bytes) {
 std::string unique_hex() {
   constexpr std::size_t kProcessBytes = 8;
   static const std::string process = random_hex(kProcessBytes);
-  static std::atomic<std::uint32_t> count = 0;
-  return fmt::format("{}{:08x}", process, count.fetch_add(1, std::memory_order_relaxed));
+  static std::uint32_t count = 0;
+  return fmt::format("{}{:08x}", process, count++);
 }
 
 }  // namespace werk

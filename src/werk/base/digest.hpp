@@ -36,7 +36,8 @@ bool equals_in_constant_time(std::string_view a, std::string_view b);
 std::string random_hex(std::size_t bytes);
 
 // 24 hexadecimal digits that no other call of this function gave, here or in another process. Not a
-// secret: who has seen one can guess the next. Costs no look at the operating system.
+// secret: who has seen one can guess the next. Costs no look at the operating system. Loop thread
+// only.
 std::string unique_hex();
 
 }  // namespace werk
