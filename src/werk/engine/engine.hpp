@@ -63,10 +63,17 @@ struct StartPlan {
   model::Manifest manifest;
   std::filesystem::path model_folder;  // where the manifest's relative file paths start
   std::vector<std::string>
-      arguments;          // the launch line after the program, without socket and secret
+      arguments;  // the launch line after the program, without socket and secret
   // Asked for; what the engine really has stands in RuntimeFacts. 0: Werk bounds nothing.
   std::size_t slots = 1;
   std::uint64_t context_tokens_per_slot = 0;  // 0: the engine decides
+};
+
+// What an engine that others call as well tells of its slots.
+struct NativeSlots {
+  std::size_t total = 0;
+  std::size_t busy = 0;
+  bool operator==(const NativeSlots&) const = default;
 };
 
 // What a running engine says of itself.
@@ -79,6 +86,7 @@ struct RuntimeFacts {
   bool supports_images = false;
   bool keeps_reasoning = false;    // of earlier turns, by the chat template
   bool takes_later_system = true;  // system messages behind the first, by the chat template
+  std::optional<NativeSlots> native_slots = std::nullopt;  // at its last look; none: it tells none
 };
 
 // How an engine takes what OpenAI's dialect leaves open.
@@ -149,6 +157,10 @@ class Runtime {
   virtual async::Event& exited() = 0;
   // How it ended and the masked end of what it printed; meaningful once exited() is set.
   virtual std::string exit_reason() const = 0;
+  // What a call learned of an engine that nobody can see exit: it answered, were it with a refusal;
+  // or it could not be reached, broke off, was silent, or a proxy before it said that it is away.
+  virtual void call_answered() {}
+  virtual void call_failed(const Error& fault) { static_cast<void>(fault); }
   // Asks the engine how many of its slots work now (bounded to about a second). Used to learn when
   // a slot whose caller left is free again.
   virtual async::awaitable<Result<std::size_t>> busy_slots(std::stop_token stop) = 0;

@@ -213,9 +213,21 @@ async::awaitable<Status> EngineCall::run(runtime::Admission& admission, const En
   if (was_silent_) admission.lease.condemn_if_silent(silence_);
   const std::optional<Error>& cause = admission.lease.end_cause();
   if (!talked && cause) co_return fail(*cause);
+  tell_health(admission.lease.runtime(), talked);
   if (talked || talked.error().origin != Origin::engine) co_return talked;
-  Error explained = co_await explain(std::move(talked.error()), admission.lease);
+  Error explained = co_await explain(std::move(talked.error()), admission.lease, way);
   co_return fail(std::move(explained));
+}
+
+void EngineCall::tell_health(engine::Runtime& runtime, const Status& talked) const {
+  if (talked) return runtime.call_answered();
+  // A caller that left, or a node that stops, says nothing of the engine.
+  if (talked.error().origin != Origin::engine) return;
+  if (engine_away_) {
+    runtime.call_failed(talked.error());
+  } else {
+    runtime.call_answered();
+  }
 }
 
 async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
@@ -229,7 +241,10 @@ async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
   SilenceLimit silence(parts_.clock, silence_, over);
   auto response =
       co_await parts_.client.send(std::move(address), std::move(request), silence.token());
-  if (!response) co_return fail(gave_up(response.error(), silence));
+  if (!response) {
+    engine_away_ = true;
+    co_return fail(gave_up(response.error(), silence));
+  }
   http::Response& engine = **response;
   if (engine.status != 200) {
     std::string text;
@@ -239,7 +254,8 @@ async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
       text += *more;
     }
     admission.permit.free();
-    co_return fail(engine_error_from(static_cast<unsigned>(engine.status), text));
+    engine_away_ = means_away(engine.status, engine.headers);
+    co_return fail(engine_refusal(engine.status, engine.headers, text, target));
   }
   Status relayed = co_await relay(engine, silence, admission.lease, filter, writer);
   if (!relayed) co_return relayed;
@@ -296,7 +312,10 @@ async::awaitable<Status> EngineCall::relay(http::Response& engine, SilenceLimit&
     const Result<std::string_view> bytes = co_await engine.read_some(silence.token());
     const async::TimePoint now = silence.life();
     if (bytes) lease.note_life(now);
-    if (!bytes) co_return fail(gave_up(bytes.error(), silence));
+    if (!bytes) {
+      engine_away_ = true;
+      co_return fail(gave_up(bytes.error(), silence));
+    }
     if (bytes->empty()) break;
     silence.pause();
     Status relayed = co_await piece(*bytes, filter, writer);
@@ -349,13 +368,17 @@ Error EngineCall::gave_up(const Error& error, const SilenceLimit& silence) {
                Origin::engine};
 }
 
-async::awaitable<Error> EngineCall::explain(Error error, runtime::Lease& lease) {
+async::awaitable<Error> EngineCall::explain(Error error, runtime::Lease& lease,
+                                            const EngineWay& way) {
+  if (way.http) hide_key(error.message, *way.http);
   const bool engine_fault =
       error.code == ErrorCode::engine_failed || error.code == ErrorCode::engine_timeout;
   if (!engine_fault) co_return error;
   if (const std::optional<Error>& cause = lease.end_cause()) co_return *cause;
   const bool dead = co_await lease.settle_death();
-  if (dead) error.message = "the engine died: " + lease.runtime().exit_reason();
+  // What nobody saw die is told by what the call met.
+  const bool is_owned = !way.http || way.http->ownership == engine::Ownership::owned;
+  if (dead && is_owned) error.message = "the engine died: " + lease.runtime().exit_reason();
   co_return error;
 }
 
@@ -375,7 +398,7 @@ async::awaitable<Result<std::uint64_t>> EngineCall::count(runtime::Lease& lease,
     error = Error{ErrorCode::engine_timeout, "the engine did not count the tokens in time",
                   Origin::engine};
   }
-  Error explained = co_await explain(std::move(error), lease);
+  Error explained = co_await explain(std::move(error), lease, way);
   co_return fail(std::move(explained));
 }
 
@@ -393,9 +416,8 @@ async::awaitable<Result<std::uint64_t>> EngineCall::count_by_http(const engine::
   if (answer->status == 404) {
     co_return fail(ErrorCode::unsupported, "this llama-server is too old to count tokens");
   }
-  if (answer->status != 200) {
-    co_return fail(engine_error_from(static_cast<unsigned>(answer->status), answer->body));
-  }
+  if (answer->status != 200)
+    co_return fail(engine_refusal(answer->status, answer->headers, answer->body, target));
   const auto counted = find_member(trim_json(answer->body), "input_tokens");
   const auto tokens = json_unsigned(counted.value_or(""));
   if (tokens) co_return *tokens;
@@ -418,6 +440,7 @@ void EngineCall::note_tokens(const ChatStreamFacts& facts, const runtime::Lease&
   usage.prompt_tokens_cached = std::min(call_.cached_tokens.value_or(0), prompt);
   usage.prompt_tokens_new = prompt - usage.prompt_tokens_cached;
   usage.output_tokens = call_.completion_tokens.value_or(0);
+  usage.tells_cached = call_.cached_tokens.has_value();
   lease.add_usage(usage);
 }
 

@@ -136,7 +136,8 @@ class EngineCall {
   // What the parser holds, up to the first event with text or to its end.
   Status feed(FeedUntil until, ChatStreamFilter& filter, AnswerWriter& writer);
   Error gave_up(const Error& error, const SilenceLimit& silence);
-  async::awaitable<Error> explain(Error error, runtime::Lease& lease);
+  async::awaitable<Error> explain(Error error, runtime::Lease& lease, const EngineWay& way);
+  void tell_health(engine::Runtime& runtime, const Status& talked) const;
   void note_tokens(const ChatStreamFacts& facts, const runtime::Lease& lease);
 
   const CallParts& parts_;
@@ -144,8 +145,9 @@ class EngineCall {
   Call& call_;
   BodyHold hold_;
   async::Duration silence_;
-  bool was_silent_ = false;  // it passed
-  std::string_view sign_;    // empty: without early headers
+  bool was_silent_ = false;   // it passed
+  bool engine_away_ = false;  // it could not be reached, broke off, or was silent
+  std::string_view sign_;     // empty: without early headers
   async::TimePoint sign_due_at_{};
   http::SseParser parser_;
 };

@@ -6,11 +6,14 @@
 
 #include "werk/base/json_cursor.hpp"
 #include "werk/base/text.hpp"
+#include "werk/engine/masker.hpp"
+#include "werk/http/redirect.hpp"
 
 namespace werk::gateway {
 namespace {
 
 constexpr std::size_t kTextBytesMax = 2048;
+constexpr std::uint64_t kRetryAfterMost = 3600;  // seconds
 
 struct Details {
   std::string message;
@@ -117,6 +120,40 @@ Error engine_error_in_stream(std::string_view value) {
   Details details = read_value(value);
   const std::uint64_t status = details.status >= 400 && details.status < 600 ? details.status : 500;
   return classify(status, std::move(details));
+}
+
+bool means_away(int status, const http::Headers& headers) {
+  const bool is_away = status == 502 || status == 503 || status == 504;
+  return is_away && !headers.find("Retry-After");
+}
+
+Error engine_refusal(int status, const http::Headers& headers, std::string_view body,
+                     const engine::HttpTarget& target) {
+  if (http::is_redirect(status)) {
+    const std::string leads = http::redirect_text(status, headers.find("Location").value_or(""));
+    return {ErrorCode::engine_failed, "the engine " + leads, Origin::engine};
+  }
+  // Before it is cut, so that no piece of a key stays.
+  std::string said(body);
+  hide_key(said, target);
+  Error error = engine_error_from(static_cast<unsigned>(status), said);
+  const bool may_pass = status == 429 || (status == 503 && headers.find("Retry-After"));
+  if (target.ownership == engine::Ownership::owned || !may_pass) return error;
+  // The line of an engine that others use too is no fault: the client waits as it would there.
+  error.code = status == 429 ? ErrorCode::queue_full : ErrorCode::capacity;
+  const auto seconds = json_unsigned(headers.find("Retry-After").value_or(""));
+  if (seconds) error.retry_after = std::chrono::seconds(std::min(*seconds, kRetryAfterMost));
+  return error;
+}
+
+void hide_key(std::string& text, const engine::HttpTarget& target) {
+  constexpr std::string_view kScheme = "Bearer ";
+  std::string_view key = target.authorization;
+  if (key.starts_with(kScheme)) key.remove_prefix(kScheme.size());
+  if (key.empty()) return;
+  engine::Masker masker;
+  masker.hide(std::string(key), "<key>");
+  text = masker.apply(text);
 }
 
 }  // namespace werk::gateway

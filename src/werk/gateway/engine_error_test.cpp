@@ -57,5 +57,64 @@ TEST(EngineError, LongTextsAreCutBetweenCharacters) {
   EXPECT_EQ(error.message.find("\xEF\xBF\xBD"), std::string::npos);
 }
 
+engine::HttpTarget target_of(engine::Ownership ownership, std::string authorization = {}) {
+  engine::HttpTarget target;
+  target.ownership = ownership;
+  target.authorization = std::move(authorization);
+  return target;
+}
+
+http::Headers header(std::string name, std::string value) {
+  http::Headers headers;
+  headers.add(std::move(name), std::move(value));
+  return headers;
+}
+
+TEST(EngineRefusal, ARedirectNamesTheHostItLeadsToAndNothingElse) {
+  const engine::HttpTarget target = target_of(engine::Ownership::external);
+  const auto told = [&](std::string location) {
+    return engine_refusal(302, header("Location", std::move(location)), "moved", target).message;
+  };
+  const std::string elsewhere =
+      "the engine redirects to b.example:8443 (status 302), which is not followed";
+  EXPECT_EQ(told("https://b.example:8443/x?token=1"), elsewhere);
+  EXPECT_EQ(told("//u:p@b.example:8443"), elsewhere);
+  EXPECT_EQ(told("/other"),
+            "the engine redirects to another path of its own (status 302), which is not followed");
+  EXPECT_EQ(told("/to?next=https://b.example"),
+            "the engine redirects to another path of its own (status 302), which is not followed");
+}
+
+TEST(EngineRefusal, AFullLineThatIsNotOursGoesOnWithItsRetryAfter) {
+  const engine::HttpTarget far = target_of(engine::Ownership::external);
+  const http::Headers after = header("Retry-After", "17");
+  const Error full = engine_refusal(429, after, "slow down", far);
+  EXPECT_EQ(full.code, ErrorCode::queue_full);
+  EXPECT_EQ(full.retry_after, std::chrono::seconds(17));
+  EXPECT_EQ(full.origin, Origin::engine);
+  EXPECT_EQ(engine_refusal(503, after, "", far).code, ErrorCode::capacity);
+  EXPECT_EQ(engine_refusal(503, {}, "", far).code, ErrorCode::engine_failed);
+  EXPECT_EQ(engine_refusal(429, {}, "", far).code, ErrorCode::queue_full);
+  const engine::HttpTarget own = target_of(engine::Ownership::owned);
+  EXPECT_EQ(engine_refusal(429, after, "", own).code, ErrorCode::engine_failed);
+}
+
+TEST(EngineRefusal, AGatewaysWordThatNobodyAnswersBehindItMeansAwayUnlessItSaysForHowLong) {
+  for (const int status : {502, 503, 504}) {
+    EXPECT_TRUE(means_away(status, {}));
+    EXPECT_FALSE(means_away(status, header("Retry-After", "5")));
+  }
+  for (const int status : {200, 400, 401, 404, 429, 500}) EXPECT_FALSE(means_away(status, {}));
+}
+
+TEST(EngineRefusal, AKeyThatIsSaidBackIsHidden) {
+  const engine::HttpTarget target = target_of(engine::Ownership::external, "Bearer sk-12345678");
+  const std::string body = std::string(2040, 'x') + "sk-12345678 is wrong";
+  EXPECT_EQ(engine_refusal(401, {}, body, target).message.find("sk-1"), std::string::npos);
+  std::string text = "bad key sk-12345678, Bearer sk-12345678";
+  hide_key(text, target);
+  EXPECT_EQ(text, "bad key <key>, Bearer <key>");
+}
+
 }  // namespace
 }  // namespace werk::gateway
