@@ -154,8 +154,9 @@ Status ChunkEvents::finish() {
   if (!facts_.finish_reasons.empty()) finished.reason = reason_of(facts_.finish_reasons.front());
   finished.stop_sequence = std::move(stop_sequence_);
   if (facts_.usage) {
-    finished.usage = chat::Usage{facts_.usage->prompt_tokens, facts_.usage->cached_tokens,
-                                 facts_.usage->completion_tokens};
+    finished.usage =
+        chat::Usage{facts_.usage->prompt_tokens, facts_.usage->cached_tokens.value_or(0),
+                    facts_.usage->completion_tokens};
     const std::uint64_t filled = facts_.usage->prompt_tokens + facts_.usage->completion_tokens;
     const bool full = options_.context_tokens && filled >= *options_.context_tokens;
     if (full && finished.reason == chat::FinishReason::length)

@@ -266,8 +266,9 @@ void ChatStreamFilter::hold_usage(Place place, const Chunk& chunk) {
   completion_tokens_[of] = number(chunk.usage, "completion_tokens");
   UsageFacts usage;
   usage.prompt_tokens = number(chunk.usage, "prompt_tokens");
+  const auto details = find_member(chunk.usage, "prompt_tokens_details");
   usage.cached_tokens =
-      number(find_member(chunk.usage, "prompt_tokens_details").value_or(""), "cached_tokens");
+      json_unsigned(find_member(details.value_or(""), "cached_tokens").value_or(""));
   usage.completion_tokens =
       std::accumulate(completion_tokens_.begin(), completion_tokens_.end(), std::uint64_t{0});
   facts_.usage = usage;

@@ -60,8 +60,8 @@ struct PromptFacts {
 
 struct UsageFacts {
   std::uint64_t prompt_tokens = 0;
-  std::uint64_t cached_tokens = 0;
-  std::uint64_t completion_tokens = 0;  // of all choices together
+  std::optional<std::uint64_t> cached_tokens;  // none: the engine doesn't tell
+  std::uint64_t completion_tokens = 0;         // of all choices together
 };
 
 // What became known so far; read it at any time.

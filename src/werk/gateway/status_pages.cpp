@@ -22,7 +22,26 @@ std::int64_t unix_time(const std::string& text) {
   return end == nullptr ? 0 : static_cast<std::int64_t>(::timegm(&parts));
 }
 
+// Of a model elsewhere nothing is known but what its server tells.
+json::object remote_model(const model::Manifest& manifest, std::string_view name) {
+  json::object meta;
+  for (const std::string_view unknown :
+       {"format", "architecture", "quantization", "parameters", "training_context", "size_bytes"})
+    meta[unknown] = nullptr;
+  const std::uint64_t context = manifest.training_context_tokens;
+  meta["context"] = context == 0 ? json::value(nullptr) : json::value(context);
+  meta["remote"] = true;
+  json::object object;
+  object["id"] = name;
+  object["object"] = "model";
+  object["created"] = unix_time(manifest.imported_at);
+  object["owned_by"] = model::remote_of(manifest);
+  object["meta"] = std::move(meta);
+  return object;
+}
+
 json::object openai_model(const model::Manifest& manifest, std::string_view name) {
+  if (!model::remote_of(manifest).empty()) return remote_model(manifest, name);
   json::object meta;
   meta["format"] = manifest.format;
   meta["architecture"] = manifest.architecture;
@@ -98,7 +117,10 @@ json::object runtime_object(const runtime::RuntimeSnapshot& runtime) {
       idle ? json::value(std::chrono::duration<double>(*idle).count()) : json::value(nullptr);
   object["calls"] = runtime.usage.calls;
   json::object tokens;
-  tokens["prompt_cached"] = runtime.usage.prompt_tokens_cached;
+  const bool tells_cached =
+      runtime.usage.tells_cached || runtime.ownership == engine::Ownership::owned;
+  tokens["prompt_cached"] =
+      tells_cached ? json::value(runtime.usage.prompt_tokens_cached) : json::value(nullptr);
   tokens["prompt_new"] = runtime.usage.prompt_tokens_new;
   tokens["output"] = runtime.usage.output_tokens;
   object["tokens"] = std::move(tokens);
@@ -116,6 +138,8 @@ std::string models_page(const routing::Catalogue& catalogue, Speaks speaks) {
   json::array data;
   for (const model::InstalledModel& model : catalogue.models()) {
     data.push_back(model_object(model.manifest, model.manifest.id, speaks));
+    // A remote's models are many, and their longer names there for conflicts alone.
+    if (!model::remote_of(model.manifest).empty()) continue;
     for (const std::string& alias : model.manifest.aliases) {
       data.push_back(model_object(model.manifest, alias, speaks));
     }

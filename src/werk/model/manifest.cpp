@@ -106,6 +106,12 @@ std::string_view file_name_of(std::string_view path) {
 
 }  // namespace
 
+std::string_view remote_of(const Manifest& manifest) {
+  const std::string_view format = manifest.format;
+  return format.starts_with(kRemoteFormat) ? format.substr(kRemoteFormat.size())
+                                           : std::string_view();
+}
+
 std::string_view name_of(FileRole role) {
   switch (role) {
     case FileRole::weights: return "weights";

@@ -87,6 +87,11 @@ std::string identity_of(const Manifest& manifest);
 // Bytes of a token's keys and values in all layers at 16 bits each; 0 where the shape is not known.
 std::uint64_t kv_bytes_per_token(const ModelShape& shape);
 
+// Of a model that no store holds: the name of the remote that serves it, from its format
+// ("remote:lab"); empty for installed ones.
+inline constexpr std::string_view kRemoteFormat = "remote:";
+std::string_view remote_of(const Manifest& manifest);
+
 std::string_view name_of(FileRole role);
 
 // Null when there is no such file.

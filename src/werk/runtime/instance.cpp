@@ -99,6 +99,7 @@ void Instance::add_usage(const Usage& more) {
   usage_.prompt_tokens_cached += more.prompt_tokens_cached;
   usage_.prompt_tokens_new += more.prompt_tokens_new;
   usage_.output_tokens += more.output_tokens;
+  usage_.tells_cached = usage_.tells_cached || more.tells_cached;
 }
 
 void Instance::wake(const std::vector<CallId>& granted) {

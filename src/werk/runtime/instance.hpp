@@ -21,8 +21,9 @@ namespace werk::runtime {
 struct Usage {
   std::uint64_t calls = 0;  // that got the right to run
   std::uint64_t prompt_tokens_cached = 0;
-  std::uint64_t prompt_tokens_new = 0;
+  std::uint64_t prompt_tokens_new = 0;  // not known to have been cached
   std::uint64_t output_tokens = 0;
+  bool tells_cached = false;  // the engine has told of a call how much was cached
 };
 
 class Instance : public std::enable_shared_from_this<Instance> {

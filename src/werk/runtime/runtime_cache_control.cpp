@@ -2,6 +2,8 @@
 // itself.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "werk/base/log.hpp"
 #include "werk/runtime/runtime_cache.hpp"
 
@@ -153,6 +155,12 @@ RuntimeSnapshot RuntimeCache::snapshot_of(const Entry& entry) const {
     one.usage = entry.instance->usage();
   }
   if (slots > 0) one.slots_total = slots;
+  const auto native =
+      entry.instance ? entry.instance->runtime().facts().native_slots : std::nullopt;
+  if (native) {
+    one.slots_total = native->total;
+    one.slots_busy = std::max(one.slots_busy, native->busy);
+  }
   return one;
 }
 
