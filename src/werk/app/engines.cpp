@@ -48,7 +48,7 @@ llama::FinderSettings llama_finder_settings(const Settings& settings,
   finder.named = settings.executables;
   finder.search_path = process::own_variable("PATH").value_or("");
   finder.home = home;
-  finder.environment = process::own_environment();
+  finder.environment = environment_without_keys(settings);
   return finder;
 }
 
@@ -59,6 +59,8 @@ Engines::Engines(EngineParts parts, const Settings& settings, std::filesystem::p
       finder_(parts.children, parts.clock, parts.offload, llama_finder_settings(settings, home_)) {}
 
 async::awaitable<Status> Engines::prepare(std::stop_token stop) {
+  Status remotes = add_remotes();
+  if (!remotes) co_return remotes;
   if (const auto* kind = worker::worker_kind(settings_.backend)) {
     worker::WorkerEngine& engine = add_worker("", *kind, settings_.llama);
     const Result<worker::Interpreter> found = co_await engine.look(stop);
@@ -88,7 +90,7 @@ async::awaitable<Status> Engines::prepare_workers_alone(Error no_llama, std::sto
     const Result<worker::Interpreter> found = co_await engine->look(stop);
     if (found) any = true;
   }
-  if (!any) co_return fail(std::move(no_llama));
+  if (!any && settings_.remotes.empty()) co_return fail(std::move(no_llama));
   log::warn("GGUF models can't be served: {}", no_llama.message);
   co_return Status();
 }
@@ -126,7 +128,7 @@ async::awaitable<void> Engines::prepare_own(const ModelSettings& model, std::sto
 void Engines::add_llama(std::string model, llama::LaunchSettings launch, llama::Finder& finder) {
   llama::LlamaServerSettings engine;
   engine.launch = launch;
-  engine.environment = process::own_environment();
+  engine.environment = environment_without_keys(settings_);
   engine.home = home_.string();
   const llama::Services services{parts_.executor, parts_.clock, parts_.offload, parts_.children,
                                  parts_.sockets,  finder,       parts_.output};
@@ -140,7 +142,7 @@ worker::WorkerEngine& Engines::add_worker(std::string model, const worker::Worke
   worker::WorkerSettings settings;
   settings.programs = worker_programs();
   settings.interpreter.home = home_;
-  settings.interpreter.environment = process::own_environment();
+  settings.interpreter.environment = environment_without_keys(settings_);
   const auto name = [&](std::string_view variable, const std::optional<std::string>& program) {
     if (!program || settings.interpreter.named) return;
     settings.interpreter.named = program;
@@ -198,12 +200,17 @@ std::map<std::string, routing::Binding> Engines::of_models() const {
   for (const Made& made : engines_) {
     if (!made.model.empty()) bindings[made.model].engines.push_back(made.engine.get());
   }
+  // A remote's model may have settings too.
+  for (auto& [model, binding] : bindings) {
+    for (engine::remote::RemoteEngine* remote : remotes()) binding.engines.push_back(remote);
+  }
   return bindings;
 }
 
 async::awaitable<Result<Engines::LaunchLine>> Engines::launch_line(const routing::Route& route,
                                                                    std::stop_token stop) {
   const Made& one = made(*route.engine);
+  if (one.remote != nullptr) co_return LaunchLine{one.remote->settings().url.text(), {}, {}};
   if (one.worker != nullptr) {
     Result<worker::Interpreter> found = co_await one.worker->look(stop);
     if (!found) co_return pass_on(found);
@@ -223,7 +230,8 @@ async::awaitable<std::vector<routing::Rejected>> Engines::others(const engine::E
   const Made& one = made(engine);
   const std::string backend = settings_of_model(settings_, one.model).backend;
   std::vector<routing::Rejected> others;
-  if (one.worker != nullptr) co_return others;  // the route itself names those before it
+  // The route itself names those before it.
+  if (one.worker != nullptr || one.remote != nullptr) co_return others;
   for (const llama::Mode mode : llama::kModes) {
     if (mode == one.launch->mode) continue;
     std::string reason = fmt::format("not asked for: backend is {}", backend);

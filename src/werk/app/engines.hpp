@@ -16,6 +16,7 @@
 #include "werk/engine/llama_server/finder.hpp"
 #include "werk/engine/llama_server/launch.hpp"
 #include "werk/engine/output_logs.hpp"
+#include "werk/engine/remote/remote_engine.hpp"
 #include "werk/engine/worker/worker_engine.hpp"
 #include "werk/process/socket_folder.hpp"
 #include "werk/routing/router.hpp"
@@ -33,6 +34,9 @@ struct EngineParts {
 
 // 0: unknown.
 std::uint64_t machine_memory_bytes();
+
+// This process's, without the keys of remotes: for children.
+std::vector<std::string> environment_without_keys(const Settings& settings);
 
 // Where the node looks for a llama-server.
 engine::llama_server::FinderSettings llama_finder_settings(const Settings& settings,
@@ -65,19 +69,26 @@ class Engines {
   const engine::llama_server::LaunchSettings* launch_of(const engine::Engine& engine) const;
   // The node's engines that run in workers.
   std::vector<engine::worker::WorkerEngine*> workers() const;
+  std::vector<engine::remote::RemoteEngine*> remotes() const;
+  // What the remotes list beside these models: asks each once.
+  async::awaitable<std::vector<model::InstalledModel>> models_of_remotes(
+      std::vector<model::InstalledModel> installed, std::stop_token stop);
   // Ends what they keep beyond their runtimes; after the last of those is gone.
   async::awaitable<void> shut_down();
 
  private:
-  // A llama-server, or a worker.
+  // A llama-server, a worker, or a remote.
   struct Made {
     std::string model;  // whose it is; empty: the node's
     std::optional<engine::llama_server::LaunchSettings> launch;
     engine::llama_server::Finder* finder = nullptr;
     engine::worker::WorkerEngine* worker = nullptr;
     std::unique_ptr<engine::Engine> engine;
+    engine::remote::RemoteEngine* remote = nullptr;
   };
 
+  // Fails where a remote's key isn't there.
+  Status add_remotes();
   async::awaitable<Status> prepare_workers_alone(Error no_llama, std::stop_token stop);
   async::awaitable<void> prepare_own(const ModelSettings& model, std::stop_token stop);
   void add_llama(std::string model, engine::llama_server::LaunchSettings launch,

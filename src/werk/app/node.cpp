@@ -9,6 +9,7 @@
 
 #include "werk/app/engines.hpp"
 #include "werk/app/own_node.hpp"
+#include "werk/app/remote_models.hpp"
 #include "werk/app/version.hpp"
 #include "werk/async/loop.hpp"
 #include "werk/base/log.hpp"
@@ -155,6 +156,7 @@ class Node {
       exit_status_ = 1;
       log::error("{}", started.error().message);
     }
+    if (remotes_) co_await remotes_->end();
     cache_.begin_shutdown();
     co_await cache_.stopped();
     co_await engines_.shut_down();
@@ -169,14 +171,21 @@ class Node {
     if (!prepared) co_return prepared;
     router_.emplace(engines_.in_order(), settings_.aliases, engines_.of_models());
     std::optional<routing::Route> default_route;
+    if (const auto remotes = engines_.remotes(); !remotes.empty()) {
+      remotes_.emplace(loop_.executor(), clock_, remotes);
+      models_.add(*remotes_);
+      co_await remotes_->begin(stop_.get_token());
+    }
     const auto catalogue = co_await models_.current();
     note_strangers(*catalogue);
     if (catalogue->models().empty())
       log::warn("no model is installed; `werk pull smollm2` or `werk import FILE` brings one");
     if (settings_.model) {
       Result<routing::Route> route = router_->route(*catalogue, *settings_.model);
-      if (!route) co_return pass_on(route);
-      default_route = std::move(*route);
+      const bool may_come = !route && remotes_ && route.error().code == ErrorCode::model_not_found;
+      if (may_come) log::warn("{}; a remote may have it later", route.error().message);
+      if (!route && !may_come) co_return pass_on(route);
+      if (route) default_route = std::move(*route);
     }
     const gateway::GatewayParts parts{clock_, models_, *router_, cache_, client_, output_};
     gateway_.emplace(gateway_settings(settings_), parts);
@@ -293,6 +302,7 @@ class Node {
   gateway::InstalledModels models_;
   runtime::RuntimeCache cache_;
   http::Client client_;
+  std::optional<RemoteModels> remotes_;
   process::SignalWatch signals_;
   std::optional<routing::Router> router_;
   std::optional<gateway::Gateway> gateway_;

@@ -263,6 +263,11 @@ std::string show_prompt_edits(const Settings& settings) {
 constexpr Access kKey = {set_key, show_key};
 constexpr Access kKeyFile = {set_key_file, show<&Settings::key_file>};
 constexpr Access kAliases = {add_alias, show_aliases};
+constexpr Access kRemotes = {
+    [](Settings& settings, const std::string& value) {
+      return add_remote(settings.remotes, value);
+    },
+    [](const Settings& settings) { return show_remotes(settings.remotes); }};
 constexpr Access kPromptEdits = {set_prompt_edits, show_prompt_edits};
 constexpr Access kLogLevel = {set_log_level, show_log_level};
 
@@ -335,6 +340,10 @@ const Option kOptions[] = {
     {"--alias", "", "NAME=MODEL",
      "a name that reaches an installed model, as 'claude-*=smollm2'; may be given several times",
      Shape::repeated, kAliases, "aliases"},
+    {"--remote", "", "NAME=URL",
+     "a server whose models are served too, as lab=http://10.0.0.5:8000/v1; may be given several "
+     "times",
+     Shape::repeated, kRemotes, "remotes"},
     {"--prompt-edits", "WERK_PROMPT_EDITS", "MODE",
      "on or off: take out of a Messages prompt what only breaks the sharing of prefixes (on)",
      kValue, kPromptEdits},

@@ -44,6 +44,11 @@ class Resolver {
           std::ranges::any_of(options(), [&](const Option& one) { return one.flag == given.flag; });
       if (!known) return fail(ErrorCode::invalid_request, "unknown option " + given.flag);
     }
+    settings_.remotes = of_file_.remotes;
+    if (!settings_.remotes.empty()) {
+      const SettingSource source{GivenBy::file, settings_.file.at(of_file_.remotes_line)};
+      settings_.sources.emplace("remotes", source);
+    }
     for (const Option& option : options()) {
       if (Status filled = fill(option); !filled) return filled;
     }

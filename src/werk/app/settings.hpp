@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "werk/app/config_file.hpp"
+#include "werk/app/remote_settings.hpp"
 #include "werk/app/setting_values.hpp"
 #include "werk/base/log.hpp"
 #include "werk/base/result.hpp"
@@ -97,6 +98,7 @@ struct Settings {
   std::size_t burn_models = 1;
 
   std::vector<ModelSettings> models;  // in the file's order
+  std::vector<RemoteEntry> remotes;   // likewise; then those of the command line
   Sources sources;
   ConfigFile file;  // what was read; faults of its keys and values are among its faults
   std::vector<std::string> warnings;

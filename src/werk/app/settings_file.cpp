@@ -127,6 +127,11 @@ class Reader {
 
   void read_top(const ConfigEntry& entry, FileSettings& settings) {
     if (entry.key == "models") return read_models(entry, settings);
+    if (entry.key == "remotes") {
+      settings.remotes = read_remotes(entry, file_);
+      settings.remotes_line = entry.line;
+      return;
+    }
     const auto option = std::ranges::find_if(options(), [&](const Option& one) {
       return one.key != kNotInFile && key_of(one) == entry.key;
     });

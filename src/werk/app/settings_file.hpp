@@ -31,6 +31,8 @@ struct FileModel {
 struct FileSettings {
   FileValues values;  // of the top level, by key
   std::vector<FileModel> models;
+  std::vector<RemoteEntry> remotes;
+  std::uint32_t remotes_line = 0;  // 0: there are none
 };
 
 // `user_home` is where "~" leads.

@@ -31,6 +31,7 @@ std::string sample(const Option& option, std::size_t n) {
   if (takes == "TYPE") return std::array{"", "q8_0", "q4_0", "f16"}.at(n);
   if (takes == "LEVEL") return std::array{"", "debug", "warn", "error"}.at(n);
   if (takes == "NAME=MODEL") return fmt::format("name{0}=model{0}", n);
+  if (takes == "NAME=URL") return fmt::format("lab=http://10.0.0.{}/v1", n);
   if (takes == "WORDS") return fmt::format("--word {}", n);
   if (option.flag == "--backend")
     return std::array{"", "llama-cpu", "llama-cuda", "llama-rocm"}.at(n);
@@ -50,6 +51,8 @@ std::string entry(const std::string& key, const Option& option, std::size_t n) {
   if (option.takes == "N") return fmt::format("{} = {}\n", key, value);
   if (option.takes == "NAME=MODEL")
     return fmt::format("{} = {{ name{} = \"model{}\" }}\n", key, n, n);
+  if (option.takes == "NAME=URL")
+    return fmt::format("{} = {{ lab = {{ url = \"http://10.0.0.{}\" }} }}\n", key, n);
   if (option.shape == Shape::repeated) return fmt::format("{} = [\"{}\"]\n", key, value);
   return fmt::format("{} = \"{}\"\n", key, value);
 }

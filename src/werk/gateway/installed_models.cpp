@@ -1,5 +1,8 @@
 #include "werk/gateway/installed_models.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "werk/base/log.hpp"
 
 namespace werk::gateway {
@@ -28,14 +31,19 @@ async::awaitable<std::shared_ptr<const routing::Catalogue>> InstalledModels::cur
     co_await read();
     read_at_ = changed_at;
   }
+  if (source_ != nullptr && source_->version() != source_version_) put_together();
   co_return catalogue_;
 }
 
 async::awaitable<Result<routing::SharedRoute>> InstalledModels::route(const routing::Router& router,
                                                                       std::string name) {
-  const std::shared_ptr<const routing::Catalogue> catalogue = co_await current();
+  std::shared_ptr<const routing::Catalogue> catalogue = co_await current();
   const auto known = routes_.find(name);
   if (known != routes_.end()) co_return known->second;
+  if (source_ != nullptr && router.find(*catalogue, name) == nullptr) {
+    co_await source_->look_for(name);
+    catalogue = co_await current();
+  }
   Result<routing::Route> found = router.route(*catalogue, name);
   if (!found) co_return pass_on(found);
   auto route = std::make_shared<const routing::Route>(std::move(*found));
@@ -58,7 +66,18 @@ async::awaitable<void> InstalledModels::read() {
   for (const model::BrokenModel& broken : listing->broken) {
     log::warn("model {} is unusable: {}", broken.id, broken.error.message);
   }
-  catalogue_ = std::make_shared<routing::Catalogue>(std::move(listing->models));
+  installed_ = std::move(listing->models);
+  put_together();
+}
+
+void InstalledModels::put_together() {
+  std::vector<model::InstalledModel> all = installed_;
+  if (source_ != nullptr) {
+    source_version_ = source_->version();
+    std::vector<model::InstalledModel> more = source_->beside(installed_);
+    std::ranges::move(more, std::back_inserter(all));
+  }
+  catalogue_ = std::make_shared<routing::Catalogue>(std::move(all));
   routes_.clear();
 }
 

@@ -35,6 +35,12 @@ Error unknown_model(const Catalogue& catalogue, std::string_view name, const Ali
   return error;
 }
 
+bool serves_remotes(const engine::EngineInfo& info) {
+  return std::ranges::any_of(info.formats, [](const std::string& format) {
+    return format.starts_with(model::kRemoteFormat);
+  });
+}
+
 }  // namespace
 
 bool fits(const AliasRule& rule, std::string_view name) {
@@ -65,9 +71,12 @@ Result<Route> Router::route(const Catalogue& catalogue, std::string_view name) c
   std::vector<Rejected> rejected = binding.missing;
   std::optional<Error> last;
   std::size_t tried = 0;  // engines that read its format
+  const bool is_remote = !model::remote_of(model->manifest).empty();
   for (engine::Engine* engine : binding.engines) {
     const engine::EngineInfo& info = engine->info();
     if (std::ranges::find(info.formats, model->manifest.format) == info.formats.end()) {
+      // A remote serves its own models, and these run nowhere else: nobody chose against it.
+      if (is_remote || serves_remotes(info)) continue;
       rejected.push_back({info.name, "does not read the format " + model->manifest.format});
       continue;
     }

@@ -115,5 +115,23 @@ TEST(Router, AModelWhoseOwnEngineIsMissingIsNotServedByTheNodes) {
   EXPECT_EQ(route.error().message, "no engine can serve \"smollm2\"; llama-cuda: has no device");
 }
 
+TEST(Router, ARemotesModelGoesToItsRemoteAndNeitherCountsAgainstTheOther) {
+  PlanningEngine local("llama-cpu", "gguf");
+  PlanningEngine far("remote:far", "remote:far");
+  PlanningEngine lab("remote:lab", "remote:lab");
+  model::InstalledModel remote;
+  remote.manifest.id = "qwen";
+  remote.manifest.format = "remote:lab";
+  std::vector<model::InstalledModel> models = installed().models();
+  models.push_back(remote);
+  const Catalogue catalogue(models);
+  const Router router({&far, &local, &lab});
+  const auto route = router.route(catalogue, "qwen");
+  ASSERT_TRUE(route);
+  EXPECT_EQ(route->engine, &lab);
+  EXPECT_TRUE(route->rejected.empty());
+  EXPECT_TRUE(router.route(catalogue, "smollm2")->rejected.empty());
+}
+
 }  // namespace
 }  // namespace werk::routing

@@ -282,8 +282,9 @@ async::awaitable<void> RuntimeCache::run_start(Entry& entry) {
   entry.instance = std::make_shared<Instance>(std::move(*started), clock_, tasks_, executor_,
                                               settings_.waiting_max);
   tasks_.spawn(watch_exit(entry, entry.instance));
-  log::info("{} is ready after {:.2f} s with {} slot(s)", name, seconds(clock_.now() - begun),
-            entry.instance->runtime().facts().slots);
+  const std::size_t slots = entry.instance->runtime().facts().slots;
+  log::info("{} is ready after {:.2f} s{}", name, seconds(clock_.now() - begun),
+            slots > 0 ? fmt::format(" with {} slot(s)", slots) : "");
   apply(*entry.pool, residency.ready(entry.id));
 }
 

@@ -98,6 +98,7 @@ class Doctor {
       }
       report.workers.push_back(std::move(finding));
     }
+    co_await look_at_remotes(report);
     const std::string reason = prepared ? std::string() : prepared.error().message;
     const routing::Router router(engines_.in_order(), settings_.aliases, engines_.of_models());
     const routing::Catalogue catalogue(listing_.models);
@@ -115,6 +116,17 @@ class Doctor {
         if (finding.problem.empty()) report.can_serve = true;
       }
       report.models.push_back(std::move(finding));
+    }
+  }
+
+  async::awaitable<void> look_at_remotes(DoctorReport& report) {
+    for (engine::remote::RemoteEngine* remote : engines_.remotes()) {
+      const Status looked = co_await remote->look(stop_.get_token());
+      RemoteFinding finding{remote->settings().name, remote->settings().url.text(), 0, {}};
+      finding.models = remote->listing().models.size();
+      if (!looked) finding.problem = looked.error().message;
+      if (looked && finding.models > 0) report.can_serve = true;
+      report.remotes.push_back(std::move(finding));
     }
   }
 

@@ -109,6 +109,15 @@ void add_engine(Page& page, const EngineFinding& engine) {
     page.more(fmt::format("it doesn't know {}; newer ones do", words(engine.lacks)));
 }
 
+void add_remote(Page& page, const RemoteFinding& remote) {
+  if (remote.problem.empty()) {
+    page.item(Finding::good, fmt::format("{} lists {} model(s)", remote.name, remote.models));
+  } else {
+    page.item(Finding::lack, remote.problem);
+  }
+  page.more(remote.url);
+}
+
 void add_model(Page& page, const ModelFinding& model) {
   if (model.engine.empty()) {
     page.item(Finding::lack, fmt::format("{}: {}", model.id, model.problem));
@@ -137,6 +146,8 @@ std::string doctor_text(const DoctorReport& report, Colours colours) {
   if (report.engines.empty()) page.item(Finding::lack, "there is no llama-server");
   for (const EngineFinding& engine : report.engines) add_engine(page, engine);
   for (const WorkerFinding& worker : report.workers) add_worker(page, worker);
+  if (!report.remotes.empty()) page.heading("Remotes");
+  for (const RemoteFinding& remote : report.remotes) add_remote(page, remote);
   page.heading("Models");
   if (report.models.empty()) page.item(Finding::lack, "no model is installed");
   for (const ModelFinding& model : report.models) add_model(page, model);
@@ -166,6 +177,13 @@ std::string doctor_json(const DoctorReport& report) {
                        {"version", or_null(one.version)},
                        {"problem", or_null(one.problem)}});
   }
+  json::array remotes;
+  for (const RemoteFinding& one : report.remotes) {
+    remotes.push_back({{"name", one.name},
+                       {"url", one.url},
+                       {"models", one.models},
+                       {"problem", or_null(one.problem)}});
+  }
   json::array models;
   for (const ModelFinding& one : report.models) {
     models.push_back(
@@ -182,6 +200,7 @@ std::string doctor_json(const DoctorReport& report) {
   page["can_serve"] = report.can_serve;
   page["engines"] = std::move(engines);
   page["workers"] = std::move(workers);
+  page["remotes"] = std::move(remotes);
   page["models"] = std::move(models);
   page["machine"] = std::move(machine);
   page["helpful"] = array_of(report.helpful);

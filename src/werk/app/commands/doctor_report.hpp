@@ -27,6 +27,14 @@ struct WorkerFinding {
   std::string problem;  // empty: it can serve
 };
 
+// A server elsewhere, and whether it answers.
+struct RemoteFinding {
+  std::string name;
+  std::string url;
+  std::size_t models = 0;  // listed
+  std::string problem;     // empty: it answers
+};
+
 struct ModelFinding {
   std::string id;
   std::string engine;   // empty: none
@@ -42,6 +50,7 @@ struct MachineFinding {
 struct DoctorReport {
   std::vector<EngineFinding> engines;
   std::vector<WorkerFinding> workers;
+  std::vector<RemoteFinding> remotes;
   std::vector<ModelFinding> models;
   std::vector<MachineFinding> machine;
   std::vector<std::string> helpful;  // commands, the most helpful first
@@ -51,7 +60,7 @@ struct DoctorReport {
 enum class Colours : std::uint8_t { no, yes };
 
 std::string doctor_text(const DoctorReport& report, Colours colours);
-// {"schema": 1, "can_serve", "engines", "models", "machine", "helpful"}
+// {"schema": 1, "can_serve", "engines", "workers", "remotes", "models", "machine", "helpful"}
 std::string doctor_json(const DoctorReport& report);
 
 }  // namespace werk::app

@@ -83,6 +83,10 @@ class Explainer {
       result_ = pass_on(prepared);
       co_return;
     }
+    std::vector<model::InstalledModel> models = catalogue_.models();
+    const auto more = co_await engines_.models_of_remotes(models, stop_.get_token());
+    models.insert(models.end(), more.begin(), more.end());
+    catalogue_ = routing::Catalogue(std::move(models));
     const routing::Router router(engines_.in_order(), settings_.aliases, engines_.of_models());
     Result<routing::Route> route = router.route(catalogue_, asked_);
     if (!route) {
@@ -116,6 +120,10 @@ class Explainer {
     it.key = route.plan.key.text();
     it.slots = route.plan.slots;
     it.context_tokens_per_slot = route.plan.context_tokens_per_slot;
+    if (!model::remote_of(manifest).empty()) {
+      it.server = line.program;
+      return it;
+    }
     it.program = masker.apply(line.program);
     if (launch == nullptr) {
       it.parts = {{line.words, "the worker's program"}};

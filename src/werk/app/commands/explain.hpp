@@ -31,6 +31,7 @@ struct Explanation {
   std::string key;
   std::size_t slots = 1;
   std::uint64_t context_tokens_per_slot = 0;  // 0: the engine decides
+  std::string server;  // of a remote: its URL; then there is neither program nor memory
   std::string program;
   std::vector<LaunchPart> parts;
   engine::llama_server::MemoryEstimate memory;

@@ -153,6 +153,13 @@ std::string explain_text(const Explanation& it) {
   std::string out = fmt::format("{} is served by {}\n", it.id, it.engine);
   append_row(out, widths, "asked for as", fmt::format("{}, {}", it.asked, it.found_by), "");
   append_row(out, widths, "runtime key", it.key, "");
+  if (!it.server.empty()) {
+    append_row(out, widths, "server", it.server, "");
+    append_row(out, widths, "calls at once",
+               it.slots == 0 ? "as they come" : fmt::format("{} (parallel)", it.slots), "");
+    append_row(out, widths, "", "its memory, slots and cache are its own affair", "");
+    return out;
+  }
   const std::string context = it.context_tokens_per_slot == 0
                                   ? "of a context that the engine decides"
                                   : fmt::format("of {} tokens each", it.context_tokens_per_slot);
@@ -182,11 +189,15 @@ std::string explain_json(const Explanation& it) {
     rejected.push_back(json::object{{"engine", one.engine}, {"reason", one.reason}});
   all["rejected"] = std::move(rejected);
   all["runtime_key"] = it.key;
-  all["slots"] = it.slots;
+  all["slots"] = it.slots > 0 ? json::value(it.slots) : json::value(nullptr);
   all["context_tokens_per_slot"] = it.context_tokens_per_slot > 0
                                        ? json::value(it.context_tokens_per_slot)
                                        : json::value(nullptr);
   all["note"] = it.note.empty() ? json::value(nullptr) : json::value(it.note);
+  if (!it.server.empty()) {
+    all["server"] = it.server;
+    return json::serialize(all);
+  }
   all["program"] = it.program;
   json::array launch;
   for (const LaunchPart& part : it.parts) {

@@ -67,7 +67,7 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::engine_list: return engine_list_command(line, home);
     case CommandId::pull: return pull_command(line, home);
     case CommandId::import_model: return import_command(line, home);
-    case CommandId::list: return list_command(line, home);
+    case CommandId::list: return list_command(line, settings, home);
     case CommandId::inspect: return inspect_command(line, home);
     case CommandId::remove: return remove_command(line, settings, home);
     case CommandId::launch: return launch_command(line, settings, home);
