@@ -10,6 +10,7 @@
 #include "werk/base/log.hpp"
 #include "werk/engine/llama_server/llama_server.hpp"
 #include "werk/engine/masker.hpp"
+#include "werk/process/linux.hpp"
 #include "werk/process/program.hpp"
 
 namespace werk::app {
@@ -42,6 +43,12 @@ std::uint64_t machine_memory_bytes() {
              : 0;
 }
 
+std::uint32_t threads_each(const Settings& settings, std::size_t cores) {
+  std::size_t active = settings.active_models;
+  if (settings.max_resident > 0) active = std::min(active, settings.max_resident);
+  return static_cast<std::uint32_t>(std::max<std::size_t>(cores / active, 1));
+}
+
 llama::FinderSettings llama_finder_settings(const Settings& settings,
                                             const std::filesystem::path& home) {
   llama::FinderSettings finder;
@@ -56,6 +63,7 @@ Engines::Engines(EngineParts parts, const Settings& settings, std::filesystem::p
     : parts_(parts),
       settings_(settings),
       home_(std::move(home)),
+      threads_(threads_each(settings, process::os::usable_cores())),
       finder_(parts.children, parts.clock, parts.offload, llama_finder_settings(settings, home_)) {}
 
 async::awaitable<Status> Engines::prepare(std::stop_token stop) {
@@ -68,7 +76,7 @@ async::awaitable<Status> Engines::prepare(std::stop_token stop) {
   } else {
     Result<llama::Mode> mode = co_await mode_for(finder_, settings_.backend, stop);
     const bool is_auto = settings_.backend == "auto";
-    if (mode) add_llama("", {*mode, settings_.llama, machine_memory_bytes()}, finder_);
+    if (mode) add_llama("", {*mode, settings_.llama, machine_memory_bytes(), threads_}, finder_);
     if (is_auto) add_workers("", settings_.llama);
     if (!mode && !is_auto) co_return pass_on(mode);
     if (!mode) {
@@ -113,7 +121,7 @@ async::awaitable<void> Engines::prepare_own(const ModelSettings& model, std::sto
   }
   Result<llama::Mode> mode = co_await mode_for(*finder, model.backend, stop);
   if (mode) {
-    add_llama(model.id, {*mode, model.llama, machine_memory_bytes()}, *finder);
+    add_llama(model.id, {*mode, model.llama, machine_memory_bytes(), threads_}, *finder);
     co_return;
   }
   log::warn("{} can't be served: {}", model.id, mode.error().message);
@@ -156,7 +164,7 @@ worker::WorkerEngine& Engines::add_worker(std::string model, const worker::Worke
     settings.device = settings_.device.value_or("");
     settings.dtype = settings_.dtype.value_or("");
   }
-  settings.threads = options.threads;
+  settings.threads = options.threads.value_or(threads_);
   settings.context_tokens = options.ctx_size.value_or(0);
   settings.cancel_limit = settings_.worker_cancel_limit;
   const std::size_t kept = is_onnx ? settings_.onnx_genai_models : settings_.transformers_models;

@@ -24,7 +24,7 @@ std::string sample(const Option& option, std::size_t n) {
   const std::string_view takes = option.takes;
   if (option.shape == Shape::flag) return "";
   if (option.key == "body_limit_bytes") return fmt::to_string(2000 + n);
-  if (takes == "N") return fmt::to_string(1 + n);
+  if (takes == "N") return fmt::to_string(3 + n);
   if (takes == "LAYERS") return fmt::to_string(n);
   if (takes == "DURATION") return fmt::format("{}s", n);
   if (takes == "MODE") return n == 2 ? "on" : "off";

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -15,6 +16,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <set>
 
 #include "werk/base/assert.hpp"
 #include "werk/process/child.hpp"
@@ -112,8 +115,7 @@ Error describe(const Failure& failure, const Command& command) {
     case Step::limit:
       return {ErrorCode::io, fmt::format("cannot set the limit of open files for '{}': {}",
                                          command.program, reason)};
-    case Step::program:
-      break;
+    case Step::program: break;
   }
   return {code, fmt::format("cannot start '{}': {}", command.program, reason)};
 }
@@ -300,6 +302,23 @@ bool is_locked_by_other(int file) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   return ::fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+std::size_t usable_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
+  std::set<std::string> cores;
+  for (int number = 0; number < CPU_SETSIZE; ++number) {
+    if (!CPU_ISSET(number, &allowed)) continue;
+    // Threads of one core show the same list.
+    std::ifstream siblings(
+        fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", number));
+    std::string list;
+    std::getline(siblings, list);
+    cores.insert(list.empty() ? fmt::to_string(number) : list);
+  }
+  return std::max<std::size_t>(cores.size(), 1);
 }
 
 }  // namespace werk::process::os

@@ -107,9 +107,13 @@ void add_batches(Line& line, const LaunchSettings& settings) {
   if (options.ubatch_size) line.set("-ub", std::to_string(*options.ubatch_size));
 }
 
-void add_threads(Line& line, const LlamaServerOptions& options, std::size_t slots) {
+void add_threads(Line& line, const LaunchSettings& settings, std::size_t slots) {
+  const LlamaServerOptions& options = settings.options;
+  std::optional<std::uint32_t> threads = options.threads;
+  if (!threads && settings.mode == Mode::cpu && settings.default_threads > 0)
+    threads = settings.default_threads;
   // No part of the runtime key: they change the pace, not the answer.
-  if (options.threads) line.add({"-t", std::to_string(*options.threads)});
+  if (threads) line.add({"-t", std::to_string(*threads)});
   if (options.threads_batch) line.add({"-tb", std::to_string(*options.threads_batch)});
   line.add({"--threads-http", std::to_string(slots + kHttpThreadsBesidesSlots)});
 }
@@ -242,7 +246,7 @@ Result<StartPlan> plan_start(const model::Manifest& manifest, const std::filesys
   const std::size_t alias_place = line.words().size() - 1;
   add_sizes(line, *sizing, extra);
   add_batches(line, settings);
-  add_threads(line, settings.options, sizing->slots);
+  add_threads(line, settings, sizing->slots);
   add_devices(line, settings);
   add_services(line, settings.memory_bytes);
   for (const std::string& word : settings.options.extra_arguments) {

@@ -24,6 +24,9 @@ struct LaunchSettings {
   Mode mode = Mode::cpu;
   LlamaServerOptions options;
   std::uint64_t memory_bytes = 0;  // of the machine; 0: unknown
+  // Of an engine on the processor where the options name no number; 0: the engine's own choice,
+  // which is all cores.
+  std::uint32_t default_threads = 0;
 };
 
 // -c and -np as they stand among the extra arguments; the last of each counts, as it does for the

@@ -126,6 +126,22 @@ TEST(Launch, SizesFollowTheContract) {
   }
 }
 
+TEST(Launch, TheProcessorsCoresAreDividedUnlessThreadsAreNamed) {
+  LaunchSettings settings = settings_for(Mode::cpu);
+  settings.options.threads.reset();
+  settings.default_threads = 3;
+  const StartPlan divided = plan_of(small_model(), settings);
+  EXPECT_EQ(value_of(divided.arguments, "-t"), "3");
+  settings.options.threads = 5;
+  const StartPlan named = plan_of(small_model(), settings);
+  EXPECT_EQ(value_of(named.arguments, "-t"), "5");
+  EXPECT_EQ(divided.key, named.key);
+  LaunchSettings accelerated = settings_for(Mode::cuda);
+  accelerated.options.threads.reset();
+  accelerated.default_threads = 3;
+  EXPECT_EQ(value_of(plan_of(small_model(), accelerated).arguments, "-t"), "");
+}
+
 TEST(Launch, MoreThanTheTrainingContextIsRefusedWithBothNumbers) {
   LaunchSettings settings = settings_for(Mode::cpu);
   settings.options.ctx_size = 16384;

@@ -44,19 +44,6 @@ http::ClientProfile status_profile() {
   return profile;
 }
 
-EngineInfo info_for(Mode mode) {
-  EngineInfo info;
-  info.name = engine_name(mode);
-  info.pool = "llama-server";
-  info.formats = {"gguf"};
-  info.overlap = Overlap::native;
-  info.ownership = Ownership::owned;
-  info.summary = mode == Mode::cpu
-                     ? "llama-server (llama.cpp) on the processor"
-                     : fmt::format("llama-server (llama.cpp) on a {} device", name_of(mode));
-  return info;
-}
-
 async::awaitable<void> stop_when_set(async::Event& event, std::stop_source source,
                                      std::stop_token until) {
   const bool is_set = co_await event.wait(until);
@@ -68,6 +55,19 @@ std::int64_t milliseconds_in(Duration duration) {
 }
 
 }  // namespace
+
+EngineInfo info_of(Mode mode) {
+  EngineInfo info;
+  info.name = engine_name(mode);
+  info.pool = "llama-server";
+  info.formats = {"gguf"};
+  info.overlap = Overlap::native;
+  info.ownership = Ownership::owned;
+  info.summary = mode == Mode::cpu
+                     ? "llama-server (llama.cpp) on the processor"
+                     : fmt::format("llama-server (llama.cpp) on a {} device", name_of(mode));
+  return info;
+}
 
 // An engine on its way up. Removes its socket's file unless it became a runtime.
 struct LlamaServerEngine::Launched {
@@ -87,7 +87,7 @@ struct LlamaServerEngine::Launched {
 LlamaServerEngine::LlamaServerEngine(Services services, LlamaServerSettings settings)
     : services_(std::move(services)),
       settings_(std::move(settings)),
-      info_(info_for(settings_.launch.mode)),
+      info_(info_of(settings_.launch.mode)),
       extra_sizing_(sizing_in(settings_.launch.options.extra_arguments)),
       client_(services_.executor, services_.clock, status_profile()) {}
 

@@ -31,6 +31,9 @@ struct Services {
   OutputLogs* output = nullptr;  // keeps what children print; without it nothing is kept
 };
 
+// What the engine of a mode declares itself to be.
+EngineInfo info_of(Mode mode);
+
 struct LlamaServerSettings {
   LaunchSettings launch;
   std::vector<std::string> environment;  // our own, "NAME=value"; children get a scrubbed copy

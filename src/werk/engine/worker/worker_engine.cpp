@@ -28,17 +28,6 @@ constexpr async::Duration kAtOnce = async::Duration::zero();
 constexpr std::array<std::string_view, 6> kScrubbedHeads = {"WERK_",  "HF_",     "TRANSFORMERS_",
                                                             "PYTHON", "OPENAI_", "ANTHROPIC_"};
 
-EngineInfo info_of(const WorkerKind& kind) {
-  EngineInfo info;
-  info.name = kind.name;
-  info.pool = kind.name;
-  info.formats = {std::string(kind.format)};
-  info.overlap = Overlap::serialized;
-  info.ownership = Ownership::owned;
-  info.summary = kind.summary;
-  return info;
-}
-
 struct Channel {
   process::Descriptor ours;
   process::Descriptor theirs;
@@ -54,6 +43,17 @@ Result<Channel> open_channel() {
 }
 
 }  // namespace
+
+EngineInfo info_of(const WorkerKind& kind) {
+  EngineInfo info;
+  info.name = kind.name;
+  info.pool = kind.name;
+  info.formats = {std::string(kind.format)};
+  info.overlap = Overlap::serialized;
+  info.ownership = Ownership::owned;
+  info.summary = kind.summary;
+  return info;
+}
 
 std::vector<std::string> worker_environment(std::vector<std::string> own, int descriptor,
                                             std::optional<std::uint32_t> threads) {

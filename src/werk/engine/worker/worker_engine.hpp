@@ -42,6 +42,9 @@ struct WorkerSettings {
   Keep keep = Keep::nothing;
 };
 
+// What the engine of this kind declares itself to be.
+EngineInfo info_of(const WorkerKind& kind);
+
 // The environment of a worker: our own without keys and what would change it behind our back.
 std::vector<std::string> worker_environment(std::vector<std::string> own, int descriptor,
                                             std::optional<std::uint32_t> threads);
