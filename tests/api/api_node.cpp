@@ -68,6 +68,7 @@ gateway::GatewaySettings gateway_settings(const NodeLines& lines) {
       lines.prompt_edits ? gateway::PromptEdits::apply : gateway::PromptEdits::none;
   settings.chat.early_headers = lines.early_headers;
   settings.chat.defaults = lines.defaults;
+  settings.node_id = "this-node";
   settings.node = {"1.2.3", 77, std::chrono::system_clock::time_point{}};
   return settings;
 }

@@ -194,23 +194,12 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     if (lower.find("\nhost:") == std::string::npos && lower.find("http/1.1") != std::string::npos)
       bytes += "Host: 127.0.0.1\r\n";
     if (step.request->title.ends_with("in chunks"))
-      return bytes + "Transfer-Encoding: chunked\r\n\r\n" + in_chunks(step.body);
+      return bytes + "Transfer-Encoding: chunked\r\n\r\n" + in_small_chunks(step.body);
     const bool framed = lower.find("\ncontent-length:") != std::string::npos ||
                         lower.find("\ntransfer-encoding:") != std::string::npos;
     if (!framed && !step.body.empty())
       bytes += fmt::format("Content-Length: {}\r\n", step.body.size());
     return bytes + "\r\n" + step.body;
-  }
-
-  // Small chunks, an extension and a trailer: all that a client may do.
-  static std::string in_chunks(std::string_view body) {
-    constexpr std::size_t kChunkBytes = 7;
-    std::string out;
-    for (; !body.empty(); body.remove_prefix(std::min(kChunkBytes, body.size()))) {
-      const std::string_view piece = body.substr(0, kChunkBytes);
-      out += fmt::format("{:x};extension=1\r\n{}\r\n", piece.size(), piece);
-    }
-    return out + "0\r\nX-Trailer: 1\r\n\r\n";
   }
 
   // ---- what the engine says
@@ -221,6 +210,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     }
     const std::string_view how = section.after("engine answers");
     if (how == "events") return event_reply(section);
+    if (how == "message events") return message_reply(section);
     if (how == "bytes") return byte_reply(section);
     const std::string status(how.substr(0, how.find(' ')));
     const std::string_view type = trim(how.substr(status.size()));
@@ -241,27 +231,34 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
         reply.tell(pause.reached).wait_for(pause.over);
         continue;
       }
-      std::string event = event_name(line);
+      std::string event = take_event_name(line);
       if (line.starts_with(':')) {
         event += fmt::format("{}\n\n", line);
       } else if (!trim(line).empty()) {
         event += fmt::format("data: {}\n\n", expanded(chunk_data(line, model)));
-      } else {
+      } else if (event.empty()) {
         continue;
+      } else {
+        event += "data: \n\n";
       }
       reply.chunk(event);
     }
     return reply.last_chunk().tell(played_);
   }
 
-  // The line of an event's name, taken off the front of `<event NAME>DATA`; else empty.
-  static std::string event_name(std::string_view& line) {
-    constexpr std::string_view kNamed = "<event ";
-    if (!line.starts_with(kNamed)) return {};
-    const std::size_t end = line.find('>');
-    std::string name = fmt::format("event: {}\n", line.substr(kNamed.size(), end - kNamed.size()));
-    line.remove_prefix(end + 1);
-    return name;
+  Reply message_reply(const Section& section) {
+    Reply reply = Reply::stream("text/event-stream");
+    std::string words;
+    std::string_view ending;
+    for (const std::string_view line : lines_of(section.text)) {
+      const bool ends = line == "<cut>" || line.starts_with("<engine ");
+      if (ends) ending = line;
+      if (!ends) words += std::string(line) + "\n";
+    }
+    for (const std::string& event : sent_message_events(words, to_json_string(kEngineModel)))
+      reply.chunk(event);
+    if (ends_reply(reply, ending)) return reply;
+    return reply.last_chunk().tell(played_);
   }
 
   Reply byte_reply(const Section& section) {
@@ -405,7 +402,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
       } else if (line.starts_with(':')) {
         events += fmt::format("{}\n\n", line);
       } else if (!trim(line).empty()) {
-        events += event_name(line);
+        events += take_event_name(line);
         events += fmt::format("data: {}\n\n", expanded(chunk_data(line, step.model_json)));
       }
     }

@@ -65,4 +65,13 @@ std::string chunk_data(std::string_view line, std::string_view model_json) {
   return std::string(line);
 }
 
+std::string take_event_name(std::string_view& line) {
+  constexpr std::string_view kNamed = "<event ";
+  if (!line.starts_with(kNamed)) return {};
+  const std::size_t end = line.find('>');
+  std::string name = fmt::format("event: {}\n", line.substr(kNamed.size(), end - kNamed.size()));
+  line.remove_prefix(end + 1);
+  return name;
+}
+
 }  // namespace werk::test

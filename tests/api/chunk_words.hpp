@@ -15,4 +15,7 @@ inline constexpr std::string_view kEngineModel = "the-engines-own-name";
 // word stand for themselves.
 std::string chunk_data(std::string_view line, std::string_view model_json);
 
+// The line of an event's name, taken off the front of `<event NAME>DATA`; else empty.
+std::string take_event_name(std::string_view& line);
+
 }  // namespace werk::test

@@ -102,6 +102,14 @@ Status read_model(ModelLine& model, std::string_view word) {
     model.later_system = value != "first";
   } else if (name == "dialect") {
     model.plain = value == "plain";
+  } else if (name == "owner") {
+    model.external = value == "other";
+  } else if (name == "messages") {
+    model.native_messages = value == "native";
+  } else if (name == "usage") {
+    model.usage_asked = value != "unasked";
+  } else if (name == "limit") {
+    model.output_limit = value;
   } else if (name == "start-takes") {
     model.start_time = std::chrono::seconds(std::stoull(std::string(value)));
   } else if (word == "start=fails") {
@@ -152,6 +160,16 @@ std::string expand_one(std::string_view inside) {
 
 std::string_view Section::after(std::string_view prefix) const {
   return trim(std::string_view(title).substr(prefix.size()));
+}
+
+std::string in_small_chunks(std::string_view body) {
+  constexpr std::size_t kChunkBytes = 7;
+  std::string out;
+  for (; !body.empty(); body.remove_prefix(std::min(kChunkBytes, body.size()))) {
+    const std::string_view piece = body.substr(0, kChunkBytes);
+    out += fmt::format("{:x};extension=1\r\n{}\r\n", piece.size(), piece);
+  }
+  return out + "0\r\nX-Trailer: 1\r\n\r\n";
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {

@@ -27,10 +27,14 @@ struct ModelLine {
   std::vector<std::string> aliases;
   bool tools = true;
   bool images = false;
-  bool counts = true;            // the engine has a route that counts tokens
-  bool keeps_reasoning = false;  // the template has a place for earlier reasoning
-  bool later_system = true;      // the template takes system messages behind the first
-  bool plain = false;            // the engine takes OpenAI's dialect and nothing more
+  bool counts = true;             // the engine has a route that counts tokens
+  bool keeps_reasoning = false;   // the template has a place for earlier reasoning
+  bool later_system = true;       // the template takes system messages behind the first
+  bool external = false;          // somebody else's server
+  bool native_messages = false;   // it speaks Messages itself
+  bool usage_asked = true;        // it takes stream_options
+  std::string output_limit = {};  // the only name it knows for it
+  bool plain = false;             // the engine takes OpenAI's dialect and nothing more
   StartRule start = StartRule::works;
   std::chrono::seconds start_time{0};  // what the start takes before it works or fails
 };
@@ -80,6 +84,9 @@ std::string content_of(const std::filesystem::path& file);
 
 // <repeat N TEXT> and <byte HH> become the bytes they stand for.
 std::string expanded(std::string_view text);
+
+// A body as a client may send it: in small chunks, with an extension and a trailer.
+std::string in_small_chunks(std::string_view body);
 
 // The text's lines, without a last empty one.
 std::vector<std::string_view> lines_of(std::string_view text);

@@ -106,4 +106,16 @@ MessageEvents message_events(std::string_view lines, std::string_view model_json
   return events;
 }
 
+std::vector<std::string> sent_message_events(std::string_view lines, std::string_view model_json) {
+  std::string bytes = message_events(lines, model_json).bytes;
+  for (const std::string_view any : {"<id>", "<any>"}) {
+    for (std::size_t at = bytes.find(any); at != std::string::npos; at = bytes.find(any))
+      bytes.replace(at, any.size(), "1");
+  }
+  std::vector<std::string> events;
+  for (std::size_t at = 0; at < bytes.size(); at += events.back().size())
+    events.push_back(bytes.substr(at, bytes.find("\n\n", at) + 2 - at));
+  return events;
+}
+
 }  // namespace werk::test

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace werk::test {
 
@@ -15,5 +16,8 @@ struct MessageEvents {
 // `model_json` is the model's name as the client wrote it, a JSON string. Lines that are no word
 // stand for themselves.
 MessageEvents message_events(std::string_view lines, std::string_view model_json);
+
+// The same as a server sends them, one by one: what stands for anything stands for one thing.
+std::vector<std::string> sent_message_events(std::string_view lines, std::string_view model_json);
 
 }  // namespace werk::test

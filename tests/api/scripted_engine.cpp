@@ -15,16 +15,26 @@ class ScriptedEngine::LiveRuntime final : public engine::Runtime {
   ~LiveRuntime() override { std::erase(engine_.live_, this); }
 
   const engine::RuntimeFacts& facts() const override { return facts_; }
-  std::optional<engine::HttpTarget> passthrough(engine::Dialect) const override {
+  std::optional<engine::HttpTarget> passthrough(engine::Dialect dialect) const override {
+    const bool messages = dialect == engine::Dialect::anthropic_messages;
+    if (messages && !line_.native_messages) return std::nullopt;
     engine::HttpTarget target;
     target.unix_path = engine_.socket_;
     target.path = "/v1/chat/completions";
     if (line_.counts) target.count_path = "/v1/chat/completions/input_tokens";
+    if (messages) {
+      target.path = "/v1/messages";
+      target.count_path = "/v1/messages/count_tokens";
+    }
     if (!line_.plain) {  // as llama-server
       target.profile.names_tools_as_objects = false;
       target.profile.tells_stop_when_verbose = true;
       target.profile.reasoning_budget_member = "reasoning_budget_tokens";
+      target.profile.reports_progress = true;
     }
+    target.profile.takes_stream_options = line_.usage_asked;
+    target.profile.output_limit_member = line_.output_limit;
+    if (line_.external) target.ownership = engine::Ownership::external;
     target.profile.keeps_earlier_reasoning = line_.keeps_reasoning;
     target.profile.takes_later_system = line_.later_system;
     target.authorization = "Bearer the-engines-own-key";
@@ -58,6 +68,8 @@ ScriptedEngine::ScriptedEngine(async::Executor executor, async::Clock& clock, st
   info_.name = "scripted";
   info_.pool = "scripted";
   info_.formats = {"gguf"};
+  if (std::ranges::any_of(models, &ModelLine::external))
+    info_.ownership = engine::Ownership::external;
 }
 
 const ModelLine& ScriptedEngine::line_of(const std::string& id) const {

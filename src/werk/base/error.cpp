@@ -24,6 +24,8 @@ std::string_view name_of(ErrorCode code) {
       return "model_unusable";
     case ErrorCode::unsupported:
       return "unsupported";
+    case ErrorCode::loop_detected:
+      return "loop_detected";
     case ErrorCode::queue_full:
       return "queue_full";
     case ErrorCode::capacity:

@@ -25,6 +25,7 @@ enum class ErrorCode : std::uint8_t {
   model_unusable,  // the model can never run here as it is: missing or corrupt file, unknown
                    // architecture
   unsupported,     // asked for something this model or engine cannot do
+  loop_detected,   // the request goes round between nodes
   queue_full,      // the waiting line of a runtime is full
   capacity,        // every resident runtime is in use, or no place came free in time
   draining,        // the node is shutting down

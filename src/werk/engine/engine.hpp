@@ -89,13 +89,19 @@ struct RuntimeFacts {
   std::optional<NativeSlots> native_slots = std::nullopt;  // at its last look; none: it tells none
 };
 
-// How an engine takes what OpenAI's dialect leaves open.
+// How an engine takes what OpenAI's dialect leaves open: the one place where what differs between
+// servers stands as data. The defaults send the least, for a server of which nothing is known,
+// since some refuse a request for one member that they don't know. What differs in answers needs no
+// profile: every shape that was met is read.
 struct ChatProfile {
   bool names_tools_as_objects = true;    // tool_choice may be {"type":"function",...}
   bool tells_stop_when_verbose = false;  // llama-server's __verbose.stopping_word
   bool keeps_earlier_reasoning = false;  // the template has a place for it
   bool takes_later_system = true;        // a system message may stand anywhere
   std::string reasoning_budget_member;   // that takes the budget; empty: none
+  bool reports_progress = false;         // of a prompt, where `return_progress` asks for it
+  bool takes_stream_options = true;      // where usage is asked for; else it comes or it doesn't
+  std::string output_limit_member;       // "max_tokens", "max_completion_tokens"; empty: either
 };
 
 // Where and how to send a call in a dialect that the engine speaks itself.

@@ -19,23 +19,6 @@ constexpr auto kTrailerWait = 200ms;
 constexpr std::size_t kCountBytesMax = 64 * 1024;
 constexpr auto kCountLimit = 60s;
 
-// Nothing of the client's own head goes on to the engine, its key least of all.
-http::ClientRequest engine_request(const engine::HttpTarget& target, std::string path,
-                                   std::string accept, std::string_view body) {
-  http::ClientRequest request;
-  request.method = "POST";
-  request.target = std::move(path);
-  request.headers.add("Content-Type", "application/json");
-  if (!accept.empty()) request.headers.add("Accept", std::move(accept));
-  if (!target.authorization.empty()) request.headers.add("Authorization", target.authorization);
-  request.body = body;
-  return request;
-}
-
-http::Address address_of(const engine::HttpTarget& target) {
-  return {target.unix_path, target.host, target.port, target.tls_name};
-}
-
 http::ResponseHead event_stream_head() {
   http::ResponseHead head;
   head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
@@ -102,10 +85,21 @@ Result<std::string> model_of(const std::optional<std::string>& named,
   return fail(std::move(error));
 }
 
+TakenMembers taken_by(const engine::ChatProfile& profile) {
+  return {profile.reports_progress, profile.takes_stream_options, profile.output_limit_member};
+}
+
 Result<EngineWay> way_to(engine::Runtime& runtime) {
   EngineWay way{runtime.passthrough(engine::Dialect::openai_chat), runtime.chat_port()};
   if (way.http || way.port != nullptr) return way;
   return fail(ErrorCode::unsupported, "this engine takes no chat");
+}
+
+std::optional<EngineWay> native_way_to(const engine::Runtime& runtime) {
+  constexpr engine::Dialect kMessages = engine::Dialect::anthropic_messages;
+  EngineWay way{runtime.passthrough(kMessages), nullptr, kMessages};
+  if (!way.http) return std::nullopt;
+  return way;
 }
 
 async::awaitable<Result<std::string>> EngineCall::read_body(std::uint64_t bytes_max,
@@ -209,7 +203,12 @@ async::awaitable<Status> EngineCall::run(runtime::Admission& admission, const En
   } else {
     talked = co_await talk_to_port(admission, *way.port, body, filter, writer, over.get_token());
   }
-  note_tokens(filter.facts(), admission.lease);
+  co_return co_await settle(admission, way, filter.facts(), std::move(talked));
+}
+
+async::awaitable<Status> EngineCall::settle(runtime::Admission& admission, const EngineWay& way,
+                                            const ChatStreamFacts& facts, Status talked) {
+  note_tokens(facts, admission.lease);
   if (was_silent_) admission.lease.condemn_if_silent(silence_);
   const std::optional<Error>& cause = admission.lease.end_cause();
   if (!talked && cause) co_return fail(*cause);
@@ -234,7 +233,8 @@ async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
                                           const engine::HttpTarget& target, std::string_view body,
                                           ChatStreamFilter& filter, AnswerWriter& writer,
                                           std::stop_token over) {
-  http::ClientRequest request = engine_request(target, target.path, "text/event-stream", body);
+  http::ClientRequest request =
+      engine_request(target, target.path, "text/event-stream", body, origin());
   http::Address address = address_of(target);
   // Until the engine has said that it is finished its slot may still work for this call.
   admission.permit.quarantine();
@@ -247,15 +247,9 @@ async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
   }
   http::Response& engine = **response;
   if (engine.status != 200) {
-    std::string text;
-    while (text.size() < kEngineErrorBytesMax) {
-      const Result<std::string_view> more = co_await engine.read_some(silence.token());
-      if (!more || more->empty()) break;
-      text += *more;
-    }
+    Error refusal = co_await read_refusal(engine, silence, target);
     admission.permit.free();
-    engine_away_ = means_away(engine.status, engine.headers);
-    co_return fail(engine_refusal(engine.status, engine.headers, text, target));
+    co_return fail(std::move(refusal));
   }
   Status relayed = co_await relay(engine, silence, admission.lease, filter, writer);
   if (!relayed) co_return relayed;
@@ -266,6 +260,18 @@ async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
   async::Deadline trailer(parts_.clock, kTrailerWait, exchange_.gone());
   co_await engine.read_some(trailer.token());
   co_return ended;
+}
+
+async::awaitable<Error> EngineCall::read_refusal(http::Response& engine, SilenceLimit& silence,
+                                                 const engine::HttpTarget& target) {
+  std::string text;
+  while (text.size() < kEngineErrorBytesMax) {
+    const Result<std::string_view> more = co_await engine.read_some(silence.token());
+    if (!more || more->empty()) break;
+    text += *more;
+  }
+  engine_away_ = means_away(engine.status, engine.headers);
+  co_return engine_refusal(engine.status, engine.headers, text, target);
 }
 
 async::awaitable<Status> EngineCall::end(ChatStreamFilter& filter, AnswerWriter& writer) {
@@ -388,7 +394,7 @@ async::awaitable<Result<std::uint64_t>> EngineCall::count(runtime::Lease& lease,
   async::Deadline limit(parts_.clock, kCountLimit, exchange_.gone());
   Result<std::uint64_t> tokens = 0;
   if (way.http) {
-    tokens = co_await count_by_http(*way.http, body, limit);
+    tokens = co_await count_by_http(way, body, limit);
   } else {
     tokens = co_await way.port->count(std::string(body), limit.token());
   }
@@ -402,20 +408,22 @@ async::awaitable<Result<std::uint64_t>> EngineCall::count(runtime::Lease& lease,
   co_return fail(std::move(explained));
 }
 
-async::awaitable<Result<std::uint64_t>> EngineCall::count_by_http(const engine::HttpTarget& target,
+async::awaitable<Result<std::uint64_t>> EngineCall::count_by_http(const EngineWay& way,
                                                                   std::string_view body,
                                                                   const async::Deadline& limit) {
+  const engine::HttpTarget& target = *way.http;
   if (target.count_path.empty()) {
     co_return fail(ErrorCode::unsupported, "this engine can't count tokens without generating");
   }
-  http::ClientRequest request = engine_request(target, target.count_path, "", body);
+  http::ClientRequest request = engine_request(target, target.count_path, "", body, origin());
+  if (way.dialect == engine::Dialect::anthropic_messages)
+    carry_messages_headers(exchange_.request(), request.headers);
   http::Address address = address_of(target);
   auto answer = co_await parts_.client.fetch(std::move(address), std::move(request), kCountBytesMax,
                                              limit.token());
   if (!answer) co_return pass_on(answer);
-  if (answer->status == 404) {
+  if (answer->status == 404 && target.ownership == engine::Ownership::owned)
     co_return fail(ErrorCode::unsupported, "this llama-server is too old to count tokens");
-  }
   if (answer->status != 200)
     co_return fail(engine_refusal(answer->status, answer->headers, answer->body, target));
   const auto counted = find_member(trim_json(answer->body), "input_tokens");

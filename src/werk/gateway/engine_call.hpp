@@ -12,8 +12,10 @@
 
 #include "werk/gateway/body_budget.hpp"
 #include "werk/gateway/call.hpp"
+#include "werk/gateway/engine_request.hpp"
 #include "werk/gateway/errors.hpp"
 #include "werk/gateway/installed_models.hpp"
+#include "werk/gateway/openai_request.hpp"
 #include "werk/gateway/openai_stream.hpp"
 #include "werk/gateway/silence_limit.hpp"
 #include "werk/http/client.hpp"
@@ -32,6 +34,7 @@ struct CallParts {
   runtime::RuntimeCache& cache;
   http::Client& client;
   BodyBudget& budget;
+  std::string_view node_id;  // by which other nodes know this one
 };
 
 // A dialect's way of answering: chunks go into sink(), flush() writes on to the client what they
@@ -78,14 +81,21 @@ Result<std::string> model_of(const std::optional<std::string>& named,
 // How a runtime is spoken to: as a server, or through its port.
 struct EngineWay {
   std::optional<engine::HttpTarget> http;
-  engine::ChatPort* port = nullptr;  // where there is no http
+  engine::ChatPort* port = nullptr;                        // where there is no http
+  engine::Dialect dialect = engine::Dialect::openai_chat;  // that it is spoken to in
 
   const engine::ChatProfile& profile() const { return http ? http->profile : port->profile(); }
   const std::string& model_name() const { return http ? http->model_name : port->model_name(); }
 };
 
+TakenMembers taken_by(const engine::ChatProfile& profile);
+
 // unsupported where the engine takes no chat at all.
 Result<EngineWay> way_to(engine::Runtime& runtime);
+// Where Messages go as they are; none: they are translated.
+std::optional<EngineWay> native_way_to(const engine::Runtime& runtime);
+
+class MessagesRelay;
 
 class EngineCall {
  public:
@@ -106,6 +116,10 @@ class EngineCall {
                                std::string_view body, ChatStreamFilter& filter,
                                AnswerWriter& writer);
 
+  // The same where the engine's server speaks the client's own dialect.
+  async::awaitable<Status> run_native(runtime::Admission& admission, const EngineWay& way,
+                                      std::string_view body, MessagesRelay& relay);
+
   // Asks the engine how many tokens this body's prompt comes to, which needs no slot. Fails with
   // unsupported where it can't, and as run() does.
   async::awaitable<Result<std::uint64_t>> count(runtime::Lease& lease, const EngineWay& way,
@@ -123,18 +137,30 @@ class EngineCall {
   async::awaitable<Status> talk_to_port(runtime::Admission& admission, engine::ChatPort& port,
                                         std::string_view body, ChatStreamFilter& filter,
                                         AnswerWriter& writer, std::stop_token over);
+  async::awaitable<Status> talk_native(runtime::Admission& admission,
+                                       const engine::HttpTarget& target, std::string_view body,
+                                       MessagesRelay& relay, std::stop_token over);
+  async::awaitable<Error> read_refusal(http::Response& engine, SilenceLimit& silence,
+                                       const engine::HttpTarget& target);
+  async::awaitable<Status> settle(runtime::Admission& admission, const EngineWay& way,
+                                  const ChatStreamFacts& facts, Status talked);
   async::awaitable<Status> end(ChatStreamFilter& filter, AnswerWriter& writer);
-  async::awaitable<Result<std::uint64_t>> count_by_http(const engine::HttpTarget& target,
-                                                        std::string_view body,
+  async::awaitable<Result<std::uint64_t>> count_by_http(const EngineWay& way, std::string_view body,
                                                         const async::Deadline& limit);
   async::awaitable<Status> relay(http::Response& engine, SilenceLimit& silence,
                                  const runtime::Lease& lease, ChatStreamFilter& filter,
                                  AnswerWriter& writer);
+  async::awaitable<Status> relay_events(http::Response& engine, SilenceLimit& silence,
+                                        const runtime::Lease& lease, MessagesRelay& relay);
+  async::awaitable<Status> relay_whole(http::Response& engine, SilenceLimit& silence,
+                                       runtime::Admission& admission, MessagesRelay& relay);
+  Status feed_relay(MessagesRelay& relay, std::string& out);
   async::awaitable<Status> piece(std::string_view bytes, ChatStreamFilter& filter,
                                  AnswerWriter& writer);
   enum class FeedUntil : std::uint8_t { first_event, end };
   // What the parser holds, up to the first event with text or to its end.
   Status feed(FeedUntil until, ChatStreamFilter& filter, AnswerWriter& writer);
+  RequestOrigin origin() const { return {exchange_.request(), parts_.node_id}; }
   Error gave_up(const Error& error, const SilenceLimit& silence);
   async::awaitable<Error> explain(Error error, runtime::Lease& lease, const EngineWay& way);
   void tell_health(engine::Runtime& runtime, const Status& talked) const;

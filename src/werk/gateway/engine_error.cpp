@@ -21,6 +21,7 @@ struct Details {
   std::string code;  // where it is a word
   std::uint64_t status = 0;
   TokenOverflow overflow;
+  bool bare_text = false;  // `"error": "text"`, and nothing else
 };
 
 std::string cut(std::string_view text) {
@@ -70,10 +71,23 @@ Details read_body(std::string_view body) {
     details.message = cut(body);
     return details;
   }
-  if (const auto error = find_member(text, "error"); error && *error != "null")
-    return read_value(*error);
+  if (const auto error = find_member(text, "error"); error && *error != "null") {
+    Details details = read_value(*error);
+    details.bare_text = json_kind(*error) == JsonKind::string;
+    return details;
+  }
   if (const auto detail = find_member(text, "detail")) return read_value(*detail);
   return read_value(text);
+}
+
+// What servers mean by 404: a model that they don't have, said by OpenAI's code, vLLM's type or
+// that of Messages; a generation that failed, said by a bare text (mlx_lm.server); else a route
+// that they don't have.
+ErrorCode meaning_of_404(const Details& details) {
+  const bool names_model = details.code == "model_not_found" || details.type == "NotFoundError" ||
+                           (details.type == "not_found_error" && details.status == 0);
+  if (names_model) return ErrorCode::model_not_found;
+  return details.bare_text ? ErrorCode::engine_failed : ErrorCode::unsupported;
 }
 
 Error classify(std::uint64_t status, Details details) {
@@ -94,11 +108,19 @@ Error classify(std::uint64_t status, Details details) {
     }
     return error;
   }
+  // Said by another node, of a request that this one sent on.
+  if (details.code == "loop_detected") {
+    error.code = ErrorCode::loop_detected;
+    return error;
+  }
   switch (status) {
     case 400:
     case 422: error.code = ErrorCode::invalid_request; return error;
     case 413: error.code = ErrorCode::payload_too_large; return error;
     case 404:
+      error.code = meaning_of_404(details);
+      if (error.code != ErrorCode::engine_failed) return error;
+      break;
     case 405:
     case 501: error.code = ErrorCode::unsupported; return error;
     case 429:

@@ -36,6 +36,30 @@ TEST(EngineError, IsClassifiedByTheStatus) {
   EXPECT_TRUE(of(503).retry_after);
 }
 
+TEST(EngineError, A404IsAModelARouteOrAFailure) {
+  const auto of = [](std::string_view body) { return engine_error_from(404, body); };
+  EXPECT_EQ(of(R"({"error":{"message":"m","code":"model_not_found"}})").code,
+            ErrorCode::model_not_found);
+  EXPECT_EQ(of(R"({"error":{"message":"m","type":"NotFoundError","code":404}})").code,
+            ErrorCode::model_not_found);
+  EXPECT_EQ(of(R"({"type":"error","error":{"type":"not_found_error","message":"m"}})").code,
+            ErrorCode::model_not_found);
+  EXPECT_EQ(
+      of(R"({"error":{"code":404,"message":"File Not Found","type":"not_found_error"}})").code,
+      ErrorCode::unsupported);
+  EXPECT_EQ(of(R"({"detail":"Not Found"})").code, ErrorCode::unsupported);
+  EXPECT_EQ(of("<html>not here</html>").code, ErrorCode::unsupported);
+  EXPECT_EQ(of(R"({"error":"the generation failed"})").code, ErrorCode::engine_failed);
+  EXPECT_EQ(of(R"({"error":"it broke"})").message, "the engine failed: it broke");
+}
+
+TEST(EngineError, ALoopThatAnotherNodeFoundStaysOne) {
+  const Error error =
+      engine_error_from(400, R"({"error":{"message":"round","code":"loop_detected"}})");
+  EXPECT_EQ(error.code, ErrorCode::loop_detected);
+  EXPECT_EQ(error.message, "round");
+}
+
 TEST(EngineError, ReadsEveryShapeOfBody) {
   EXPECT_EQ(engine_error_from(400, R"({"error":"text"})").message, "text");
   EXPECT_EQ(engine_error_from(400, R"({"detail":"text"})").message, "text");

@@ -48,6 +48,7 @@ ErrorRow row_of(ErrorCode code) {
       return {400, kInvalid, "context_length_exceeded", kInvalid};
     case ErrorCode::model_unusable: return {400, kInvalid, "model_unusable", kInvalid};
     case ErrorCode::unsupported: return {400, kInvalid, "unsupported", kInvalid};
+    case ErrorCode::loop_detected: return {400, kInvalid, "loop_detected", kInvalid};
     case ErrorCode::queue_full: return {429, "rate_limit_error", "queue_full", "rate_limit_error"};
     case ErrorCode::capacity: return {503, kServer, "capacity", "overloaded_error"};
     case ErrorCode::draining: return {503, kServer, "draining", "overloaded_error"};

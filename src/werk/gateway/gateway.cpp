@@ -7,6 +7,7 @@
 #include "werk/base/digest.hpp"
 #include "werk/base/text.hpp"
 #include "werk/gateway/errors.hpp"
+#include "werk/gateway/hops.hpp"
 #include "werk/gateway/messages_errors.hpp"
 #include "werk/gateway/tagged_exchange.hpp"
 
@@ -82,13 +83,15 @@ Gateway::Gateway(GatewaySettings settings, GatewayParts parts)
       parts_(parts),
       access_(settings_.access),
       budget_(settings_.buffered_bodies_bytes_max),
-      chat_(settings_.chat,
-            CallParts{parts.clock, parts.models, parts.router, parts.cache, parts.client, budget_}),
-      messages_(
-          settings_.chat, settings_.prompt_edits,
-          CallParts{parts.clock, parts.models, parts.router, parts.cache, parts.client, budget_}),
+      chat_(settings_.chat, call_parts()),
+      messages_(settings_.chat, settings_.prompt_edits, call_parts()),
       control_(ControlParts{parts.models, parts.router, parts.cache, parts.output, parts.clock,
                             counters_}) {}
+
+CallParts Gateway::call_parts() {
+  return {parts_.clock,  parts_.models, parts_.router,    parts_.cache,
+          parts_.client, budget_,       settings_.node_id};
+}
 
 async::awaitable<void> Gateway::handle(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
@@ -203,8 +206,10 @@ async::awaitable<void> Gateway::answer_model(const Asked& asked, std::string nam
 
 async::awaitable<void> Gateway::answer_call(const Asked& asked, std::string route, RouteId id) {
   Call call(counters_, parts_.clock, asked.id, std::move(route));
-  if (draining_ == Draining::yes) {
-    Error error = draining_error();
+  Status taken = check_hops(asked.exchange.request().headers, settings_.node_id);
+  if (draining_ == Draining::yes) taken = fail(draining_error());
+  if (!taken) {
+    Error error = std::move(taken.error());
     call.failed(error);
     call.status = row_of(error.code).status;
     co_await asked.fail_with(std::move(error));

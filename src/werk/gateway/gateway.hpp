@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "werk/base/digest.hpp"
 #include "werk/gateway/access.hpp"
 #include "werk/gateway/body_budget.hpp"
 #include "werk/gateway/call.hpp"
@@ -26,6 +27,7 @@ struct GatewaySettings {
   PromptEdits prompt_edits = PromptEdits::apply;
   std::uint64_t buffered_bodies_bytes_max = std::uint64_t{512} << 20;
   NodeFacts node;
+  std::string node_id = random_hex(8);  // by which other nodes know this one, anew at each start
 };
 
 // What the gateway works with; all borrowed.
@@ -64,6 +66,7 @@ class Gateway final : public http::Handler {
   async::awaitable<void> answer_options(const Asked& asked, std::string_view allow);
   async::awaitable<void> refuse_method(const Asked& asked, std::string_view allow);
   Status admit(const http::Request& request, KeyRule key) const;
+  CallParts call_parts();
 
   GatewaySettings settings_;
   GatewayParts parts_;

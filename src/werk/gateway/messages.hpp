@@ -1,7 +1,8 @@
 // POST /v1/messages and /v1/messages/count_tokens: the Messages dialect over the neutral
 // vocabulary. A body becomes a chat::Request, that an OpenAI chat body for the engine; the engine's
-// chunks become generation events, those Messages events or one whole message. Owned by the
-// Gateway; one call per request, loop thread only.
+// chunks become generation events, those Messages events or one whole message. Where the engine's
+// server speaks Messages itself, body and answer are relayed as they are (MessagesRelay). Owned by
+// the Gateway; one call per request, loop thread only.
 #pragma once
 
 #include <string>
@@ -25,9 +26,18 @@ class Messages {
 
  private:
   struct Job;
+  struct Question {
+    EngineWay way;
+    std::string body;
+  };
 
   async::awaitable<Result<Job>> read(EngineCall& engine_call, MessagesPurpose purpose);
   async::awaitable<Status> run_generation(http::Exchange& exchange, Call& call);
+  async::awaitable<Status> translate(http::Exchange& exchange, Call& call, EngineCall& engine_call,
+                                     runtime::Admission& admission, const std::string& model_id,
+                                     Job& job);
+  Result<Question> question_for(engine::Runtime& runtime, const std::string& model_id,
+                                Job& job) const;
   async::awaitable<Status> run_count(http::Exchange& exchange, Call& call);
 
   ChatSettings settings_;

@@ -259,11 +259,14 @@ Status MessageBlocks::take(const chat::Finished& finished) {
   close();
   if (end.reason == StopReason::stop_sequence) end.stop_sequence = finished.stop_sequence;
   end.usage = usage_of(started_.prompt_tokens, started_.cached_tokens, 0);
+  end.usage.output_tokens = std::nullopt;
   if (finished.usage) {
     const chat::Usage& usage = *finished.usage;
     if (usage.prompt_tokens > 0)
       end.usage = usage_of(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens);
     end.usage.output_tokens = usage.completion_tokens;
+  } else if (started_.prompt_tokens == 0) {
+    end.usage.input_tokens = end.usage.cache_read_input_tokens = std::nullopt;
   }
   sink_.end(end);
   state_ = State::over;

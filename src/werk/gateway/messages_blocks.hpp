@@ -14,8 +14,8 @@
 
 #include "werk/base/json_scan.hpp"
 #include "werk/base/result.hpp"
-#include "werk/chat/event.hpp"
 #include "werk/base/utf8_joiner.hpp"
+#include "werk/chat/event.hpp"
 
 namespace werk::gateway {
 
@@ -27,11 +27,12 @@ struct BlockHead {
   std::string name = {};
 };
 
-// As the original counts: `input_tokens` are those that were not cached.
+// As the original counts: `input_tokens` are those that were not cached. None: the engine didn't
+// tell, which is no zero.
 struct MessageUsage {
-  std::uint64_t input_tokens = 0;
-  std::uint64_t cache_read_input_tokens = 0;
-  std::uint64_t output_tokens = 0;
+  std::optional<std::uint64_t> input_tokens = 0;
+  std::optional<std::uint64_t> cache_read_input_tokens = 0;
+  std::optional<std::uint64_t> output_tokens = 0;
 };
 
 enum class StopReason : std::uint8_t {

@@ -10,10 +10,14 @@
 namespace werk::gateway {
 
 std::string usage_json(const MessageUsage& usage) {
+  const auto number = [](const std::optional<std::uint64_t>& count) {
+    return count ? std::to_string(*count) : std::string("null");
+  };
   return fmt::format(
       R"({{"input_tokens":{},"cache_creation_input_tokens":0,"cache_read_input_tokens":{},)"
       R"("output_tokens":{}}})",
-      usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens);
+      number(usage.input_tokens), number(usage.cache_read_input_tokens),
+      number(usage.output_tokens));
 }
 
 void MessageEventWriter::start(const MessageUsage& usage) {

@@ -89,6 +89,7 @@ async::awaitable<Status> OpenAiChat::generate(http::Exchange& exchange, Call& ca
   if (!way) co_return fail(way.error());
   EngineEdits edits;
   edits.engine_model = way->model_name();
+  edits.taken = taken_by(way->profile());
   edits.named_tool =
       way->profile().names_tools_as_objects ? NamedTool::as_object : NamedTool::as_only_tool;
   edits.defaults = settings_.defaults_of((*route)->plan.manifest.id);

@@ -244,8 +244,11 @@ void add_tools(ObjectWriter& body, const chat::Request& request, NamedTool named
     body.json("parallel_tool_calls", *request.parallel_tool_calls ? "true" : "false");
 }
 
-void add_sampling(ObjectWriter& body, const chat::Request& request, StopReport stop_report) {
-  if (request.max_tokens) body.number("max_tokens", *request.max_tokens);
+void add_sampling(ObjectWriter& body, const chat::Request& request,
+                  const OpenAiRenderOptions& options) {
+  const std::string& limit = options.taken.output_limit;
+  if (request.max_tokens)
+    body.number(limit.empty() ? std::string_view("max_tokens") : limit, *request.max_tokens);
   if (request.temperature) body.json("temperature", fmt::format("{}", *request.temperature));
   if (request.top_p) body.json("top_p", fmt::format("{}", *request.top_p));
   if (request.top_k) body.number("top_k", *request.top_k);
@@ -257,7 +260,7 @@ void add_sampling(ObjectWriter& body, const chat::Request& request, StopReport s
     append_json_string(out, stop);
   }
   out.push_back(']');
-  if (stop_report == StopReport::llama_verbose) {
+  if (options.stop_report == StopReport::llama_verbose) {
     body.json("verbose", "true");
     body.json("response_fields", R"(["stopping_word"])");
   }
@@ -295,7 +298,7 @@ std::string render_openai_chat(const chat::Request& request, const OpenAiRenderO
   body.text("model", options.engine_model);
   append_messages(body.name("messages"), request, options);
   add_tools(body, request, options.named_tool);
-  add_sampling(body, request, options.stop_report);
+  add_sampling(body, request, options);
   add_reasoning(body, request, options);
   if (!request.response_schema.empty()) {
     body.json(
@@ -305,8 +308,8 @@ std::string render_openai_chat(const chat::Request& request, const OpenAiRenderO
   }
   if (!request.user.empty()) body.text("user", request.user);
   body.json("stream", "true");
-  body.json("stream_options", R"({"include_usage":true})");
-  body.json("return_progress", "true");
+  if (options.taken.stream_options) body.json("stream_options", R"({"include_usage":true})");
+  if (options.taken.progress) body.json("return_progress", "true");
   const bool thinks = request.reasoning != chat::ReasoningSwitch::off;
   for (const auto& [name, value] : options.defaults) {
     if (!body.has(name) && (thinks || name != "reasoning_effort")) body.json(name, value);

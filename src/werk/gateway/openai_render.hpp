@@ -36,6 +36,7 @@ struct OpenAiRenderOptions {
   // The member that takes the budget of reasoning; llama-server: "reasoning_budget_tokens". Empty:
   // the engine has none.
   std::string reasoning_budget_member = {};
+  TakenMembers taken = {};
   // Not added where they would contradict the request: an effort where thinking is off.
   RequestDefaults defaults = {};
 };

@@ -338,6 +338,47 @@ bool gives(std::string_view object, std::string_view name) {
   return gives(object, "max_completion_tokens") || gives(object, "n_predict");
 }
 
+bool is_limit(std::string_view name) {
+  return name == "max_tokens" || name == "max_completion_tokens";
+}
+
+std::string_view limit_name(std::string_view name, const TakenMembers& taken) {
+  return is_limit(name) && !taken.output_limit.empty() ? taken.output_limit : name;
+}
+
+// Usage, progress and the output limit, each as the engine takes it.
+void ask_for_facts(JsonSplice& splice, JsonObjectEditor& top, std::string_view object,
+                   const TakenMembers& taken) {
+  const auto options = find_member(object, "stream_options");
+  if (!taken.stream_options) {
+    top.remove("stream_options");
+  } else if (options && json_kind(*options) == JsonKind::object) {
+    JsonObjectEditor editor(splice, *options);
+    editor.set("include_usage", "true");
+    editor.remove_nulls();
+    editor.commit();
+  } else {
+    top.set("stream_options", R"({"include_usage":true})");
+  }
+  if (taken.progress) {
+    top.set("return_progress", "true");
+  } else {
+    top.remove("return_progress");
+  }
+  if (taken.output_limit.empty()) return;
+  for (const std::string_view name : {"max_tokens", "max_completion_tokens"}) {
+    if (name == taken.output_limit) continue;
+    // Of two that contradict each other the engine's own name counts.
+    const auto own = find_member(object, taken.output_limit);
+    if (own && *own != "null") {
+      top.remove(name);
+    } else {
+      top.remove(taken.output_limit);
+      top.rename(name, taken.output_limit);
+    }
+  }
+}
+
 void edit_message(JsonSplice& splice, std::string_view message, TextParts text_parts) {
   JsonObjectEditor editor(splice, message);
   const auto content = find_member(message, "content");
@@ -397,18 +438,9 @@ std::string rewrite_chat_request(std::string_view body, const ChatRequestView& v
   JsonObjectEditor top(splice, object);
   top.set("model", to_json_string(edits.engine_model));
   top.set("stream", "true");
-  const auto options = find_member(object, "stream_options");
-  if (options && json_kind(*options) == JsonKind::object) {
-    JsonObjectEditor editor(splice, *options);
-    editor.set("include_usage", "true");
-    editor.remove_nulls();
-    editor.commit();
-  } else {
-    top.set("stream_options", R"({"include_usage":true})");
-  }
-  top.set("return_progress", "true");
+  ask_for_facts(splice, top, object, edits.taken);
   for (const auto& [name, json] : edits.defaults) {
-    if (!gives(object, name)) top.set(name, json);
+    if (!gives(object, name)) top.set(limit_name(name, edits.taken), json);
   }
   if (view.tool_choice == ToolChoice::named && edits.named_tool == NamedTool::as_only_tool) {
     const auto name = named_function(find_member(object, "tool_choice").value_or(""));

@@ -74,8 +74,16 @@ enum class NamedTool : std::uint8_t { as_object, as_only_tool };
 // each of its names.
 using RequestDefaults = std::vector<std::pair<std::string, std::string>>;
 
+// Which members that not every engine knows this one takes (its ChatProfile).
+struct TakenMembers {
+  bool progress = true;           // `return_progress`
+  bool stream_options = true;     // and in it the wish for usage
+  std::string output_limit = {};  // the only name it knows for the output limit; empty: every one
+};
+
 struct EngineEdits {
   std::string engine_model;  // what the engine calls the model
+  TakenMembers taken = {};
   TextParts text_parts = TextParts::keep;
   NamedTool named_tool = NamedTool::as_object;
   RequestDefaults defaults;
@@ -83,7 +91,8 @@ struct EngineEdits {
 
 // The bytes for the engine. The closed list of edits:
 //   `model` becomes the engine's name; `stream`, `stream_options.include_usage` and
-//   `return_progress` become true, since Werk always streams, counts and watches progress; null
+//   `return_progress` become true, since Werk always streams, counts and watches progress, and the
+//   latter two go where the engine doesn't take them; the output limit gets the engine's name; null
 //   members of the body, of stream_options, of messages and of their tool calls go, except
 //   `content`; a message that needs content and has none gets `"content":null` (engines require the
 //   member); `id_slot` goes, since slots are given out by the engine alone, and `n_cmpl`,

@@ -54,6 +54,7 @@ std::optional<HttpTarget> LlamaServerRuntime::passthrough(Dialect dialect) const
   target.profile.keeps_earlier_reasoning = facts_.keeps_reasoning;
   target.profile.takes_later_system = facts_.takes_later_system;
   target.profile.reasoning_budget_member = "reasoning_budget_tokens";
+  target.profile.reports_progress = true;
   target.authorization = fmt::format("Bearer {}", reach_.secret);
   target.model_name = reach_.alias;
   return target;

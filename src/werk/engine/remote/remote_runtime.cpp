@@ -79,6 +79,7 @@ std::optional<HttpTarget> RemoteRuntime::passthrough(Dialect dialect) const {
     return target;
   }
   target.path = prefix + "/chat/completions";
+  target.profile.reports_progress = facts.is_werk;
   if (facts.counts_chat) target.count_path = prefix + "/chat/completions/input_tokens";
   return target;
 }

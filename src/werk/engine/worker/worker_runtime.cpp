@@ -74,6 +74,7 @@ WorkerRuntime::WorkerRuntime(std::unique_ptr<Worker> worker, RuntimeFacts facts,
       exited_(std::move(executor)) {
   profile_.names_tools_as_objects = true;
   profile_.tells_stop_when_verbose = true;
+  profile_.reports_progress = true;
   profile_.takes_later_system = facts_.takes_later_system;
   worker_->on_gone([this] { note_end(); });
 }

@@ -1,0 +1,136 @@
+// EngineCall's way to a server that speaks the client's own dialect: nothing is translated.
+#include "werk/gateway/engine_call.hpp"
+#include "werk/gateway/messages_relay.hpp"
+
+namespace werk::gateway {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kTrailerWait = 200ms;
+constexpr std::size_t kWholeBytesMax = std::size_t{64} << 20;
+
+}  // namespace
+
+async::awaitable<Status> EngineCall::run_native(runtime::Admission& admission, const EngineWay& way,
+                                                std::string_view body, MessagesRelay& relay) {
+  std::stop_source over;
+  const auto stop_it = [over]() mutable { over.request_stop(); };
+  const std::stop_callback left(exchange_.gone(), stop_it);
+  const std::stop_callback unloaded(admission.lease.ended(), stop_it);
+  Status talked = co_await talk_native(admission, *way.http, body, relay, over.get_token());
+  co_return co_await settle(admission, way, relay.facts(), std::move(talked));
+}
+
+async::awaitable<Status> EngineCall::talk_native(runtime::Admission& admission,
+                                                 const engine::HttpTarget& target,
+                                                 std::string_view body, MessagesRelay& relay,
+                                                 std::stop_token over) {
+  const bool streams = relay.form() == MessagesRelay::Form::events;
+  http::ClientRequest request = engine_request(
+      target, target.path, streams ? "text/event-stream" : "application/json", body, origin());
+  carry_messages_headers(exchange_.request(), request.headers);
+  http::Address address = address_of(target);
+  admission.permit.quarantine();
+  SilenceLimit silence(parts_.clock, silence_, over);
+  auto response =
+      co_await parts_.client.send(std::move(address), std::move(request), silence.token());
+  if (!response) {
+    engine_away_ = true;
+    co_return fail(gave_up(response.error(), silence));
+  }
+  http::Response& engine = **response;
+  if (engine.status != 200) {
+    Error refusal = co_await read_refusal(engine, silence, target);
+    admission.permit.free();
+    co_return fail(std::move(refusal));
+  }
+  if (!streams) co_return co_await relay_whole(engine, silence, admission, relay);
+  Status relayed = co_await relay_events(engine, silence, admission.lease, relay);
+  if (!relayed) co_return relayed;
+  admission.permit.free();
+  Status ended = co_await exchange_.finish();
+  if (!ended) co_return ended;
+  // The rest of the framing, so that the connection can be used again.
+  async::Deadline trailer(parts_.clock, kTrailerWait, exchange_.gone());
+  while (true) {
+    const Result<std::string_view> rest = co_await engine.read_some(trailer.token());
+    if (!rest || rest->empty()) break;
+  }
+  co_return ended;
+}
+
+async::awaitable<Status> EngineCall::relay_events(http::Response& engine, SilenceLimit& silence,
+                                                  const runtime::Lease& lease,
+                                                  MessagesRelay& relay) {
+  std::string out;
+  while (!relay.done()) {
+    const Result<std::string_view> bytes = co_await engine.read_some(silence.token());
+    const async::TimePoint now = silence.life();
+    if (!bytes) {
+      engine_away_ = true;
+      co_return fail(gave_up(bytes.error(), silence));
+    }
+    lease.note_life(now);
+    if (bytes->empty()) break;
+    silence.pause();
+    parser_.feed(*bytes);
+    Status fed = feed_relay(relay, out);
+    // What came before a failure still reaches the client.
+    Status written = co_await write_events(exchange_, call_, out);
+    if (written && sign_is_due()) written = co_await show_sign();
+    silence.life();
+    if (!written) co_return written;
+    if (!fed) co_return fed;
+  }
+  Result<std::optional<http::SseItem>> last = parser_.finish();
+  if (!last) co_return pass_on(last);
+  const bool is_event = *last && (*last)->kind == http::SseItem::Kind::event;
+  if (is_event) {
+    Status fed = relay.event((*last)->name, (*last)->data, out);
+    Status written = co_await write_events(exchange_, call_, out);
+    if (!fed) co_return fed;
+    if (!written) co_return written;
+  }
+  co_return relay.finish();
+}
+
+Status EngineCall::feed_relay(MessagesRelay& relay, std::string& out) {
+  while (true) {
+    Result<std::optional<http::SseItem>> item = parser_.next();
+    if (!item) return pass_on(item);
+    if (!*item) return {};
+    if ((*item)->kind == http::SseItem::Kind::comment) continue;
+    Status taken = relay.event((*item)->name, (*item)->data, out);
+    if (!taken) return taken;
+  }
+}
+
+async::awaitable<Status> EngineCall::relay_whole(http::Response& engine, SilenceLimit& silence,
+                                                 runtime::Admission& admission,
+                                                 MessagesRelay& relay) {
+  std::string text;
+  while (true) {
+    const Result<std::string_view> bytes = co_await engine.read_some(silence.token());
+    const async::TimePoint now = silence.life();
+    if (!bytes) {
+      engine_away_ = true;
+      co_return fail(gave_up(bytes.error(), silence));
+    }
+    admission.lease.note_life(now);
+    if (bytes->empty()) break;
+    if (text.size() + bytes->size() > kWholeBytesMax)
+      co_return fail(ErrorCode::engine_failed, Origin::engine, "the engine's answer is too long");
+    text += *bytes;
+  }
+  admission.permit.free();
+  Result<std::string> whole = relay.whole(text);
+  if (!whole) co_return pass_on(whole);
+  http::ResponseHead head;
+  head.headers.add("Content-Type", "application/json");
+  call_.first_byte();
+  co_return co_await exchange_.respond(std::move(head), *whole);
+}
+
+}  // namespace werk::gateway
