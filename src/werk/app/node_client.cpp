@@ -158,6 +158,25 @@ Result<CURLcode> perform(CURLM* multi, process::Interrupt& interrupt,
   return message == nullptr ? CURLE_OK : message->data.result;
 }
 
+void receive(CURL* easy, Incoming& incoming, std::string& reason) {
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &incoming);
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, reason.data());
+}
+
+Status outcome_of(CURLcode code, const Incoming& incoming, const std::string& reason,
+                  const NodeAddress& address) {
+  if (incoming.given_up) return fail(ErrorCode::cancelled, "stopped");
+  const long status = incoming.status();
+  if (code != CURLE_OK) {
+    const std::string why = reason.front() == '\0' ? curl_easy_strerror(code) : reason.c_str();
+    return fail(ErrorCode::io, fmt::format("{} {}: {}", address.url,
+                                           status == 0 ? "can't be reached" : "broke off", why));
+  }
+  if (!is_good(status)) return fail(refusal_of(incoming, address));
+  return {};
+}
+
 std::string own_key(const Settings& settings) {
   return settings.keys.empty() ? std::string() : settings.keys.front();
 }
@@ -193,24 +212,14 @@ Status NodeClient::stream(const NodeRequest& request, const OnPiece& on_piece) c
   const List headers = headers_of(request, address_);
   set_up(easy.get(), request, address_, headers);
   Incoming incoming{easy.get(), &on_piece, {}, false};
-  curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, on_body);
-  curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &incoming);
   std::string reason(CURL_ERROR_SIZE, '\0');
-  curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, reason.data());
+  receive(easy.get(), incoming, reason);
   process::Interrupt interrupt;
   curl_multi_add_handle(multi.get(), easy.get());
   Result<CURLcode> ended = perform(multi.get(), interrupt, request.on_wait);
   curl_multi_remove_handle(multi.get(), easy.get());
   if (!ended) return pass_on(ended);
-  if (incoming.given_up) return fail(ErrorCode::cancelled, "stopped");
-  const long status = incoming.status();
-  if (*ended != CURLE_OK) {
-    const std::string why = reason.front() == '\0' ? curl_easy_strerror(*ended) : reason.c_str();
-    return fail(ErrorCode::io, fmt::format("{} {}: {}", address_.url,
-                                           status == 0 ? "can't be reached" : "broke off", why));
-  }
-  if (!is_good(status)) return fail(refusal_of(incoming, address_));
-  return {};
+  return outcome_of(*ended, incoming, reason, address_);
 }
 
 Result<std::string> NodeClient::ask(const NodeRequest& request) const {
@@ -222,6 +231,93 @@ Result<std::string> NodeClient::ask(const NodeRequest& request) const {
   });
   if (!asked) return pass_on(asked);
   return body;
+}
+
+// ---- several at once
+
+struct NodeCalls::Transfers {
+  Multi curl = Multi(curl_multi_init());
+};
+
+// Stays where it is: libcurl holds pointers into it.
+struct NodeCalls::Call {
+  NodeAddress address;
+  NodeRequest request;
+  OnEnd on_end;
+  Easy easy = Easy(curl_easy_init());
+  List headers = {};
+  std::string body = {};
+  NodeClient::OnPiece on_piece = {};
+  Incoming incoming = {};
+  std::string reason = std::string(CURL_ERROR_SIZE, '\0');
+  bool ended = false;
+  Result<std::string> outcome = {};
+};
+
+NodeCalls::NodeCalls() : transfers_(std::make_unique<Transfers>()) {}
+
+NodeCalls::~NodeCalls() {
+  for (Call& call : calls_) curl_multi_remove_handle(transfers_->curl.get(), call.easy.get());
+}
+
+void NodeCalls::begin(const NodeAddress& address, NodeRequest request, OnEnd on_end) {
+  Call& call = calls_.emplace_back(Call{address, std::move(request), std::move(on_end)});
+  call.headers = headers_of(call.request, call.address);
+  call.on_piece = [&call](std::string_view piece) {
+    if (call.body.size() + piece.size() > kBodyBytesMax) return NodeClient::GoOn::no;
+    call.body += piece;
+    return NodeClient::GoOn::yes;
+  };
+  CURL* easy = call.easy.get();
+  call.incoming.easy = easy;
+  call.incoming.on_piece = &call.on_piece;
+  set_up(easy, call.request, call.address, call.headers);
+  receive(easy, call.incoming, call.reason);
+  // A name that is still being looked up holds up nobody's end.
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+  curl_easy_setopt(easy, CURLOPT_PRIVATE, &call);
+  if (curl_multi_add_handle(transfers_->curl.get(), easy) == CURLM_OK) return;
+  call.ended = true;
+  call.outcome = fail(ErrorCode::io, "the request could not be carried out");
+}
+
+void NodeCalls::turn(std::span<const int> descriptors, std::chrono::milliseconds at_most) {
+  CURLM* multi = transfers_->curl.get();
+  std::vector<curl_waitfd> waits;
+  for (const int descriptor : descriptors) waits.push_back({descriptor, CURL_WAIT_POLLIN, 0});
+  int running = 0;
+  curl_multi_perform(multi, &running);
+  // Nothing is waited for where one has ended already.
+  const bool none_ended = running == static_cast<int>(calls_.size());
+  curl_multi_poll(multi, waits.data(), static_cast<unsigned>(waits.size()),
+                  none_ended ? static_cast<int>(at_most.count()) : 0, nullptr);
+  curl_multi_perform(multi, &running);
+  finish();
+}
+
+void NodeCalls::finish() {
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(transfers_->curl.get(), &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode code = message->data.result;
+    Call* call = nullptr;
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &call);
+    const Status ended = outcome_of(code, call->incoming, call->reason, call->address);
+    curl_multi_remove_handle(transfers_->curl.get(), call->easy.get());
+    call->ended = true;
+    if (ended) {
+      call->outcome = std::move(call->body);
+    } else {
+      call->outcome = fail(ended.error());
+    }
+  }
+  // Whoever is called may begin another.
+  std::list<Call> ended;
+  for (auto call = calls_.begin(); call != calls_.end();) {
+    const auto one = call++;
+    if (one->ended) ended.splice(ended.end(), calls_, one);
+  }
+  for (Call& call : ended) call.on_end(std::move(call.outcome));
 }
 
 std::string reachable_here(std::string url) {

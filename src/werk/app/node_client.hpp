@@ -1,14 +1,18 @@
-// NodeClient: how a command talks to a running node, its home's own or one that --url names. Plain
-// blocking requests with libcurl; Ctrl-C and SIGTERM end a request at once, which closes its
-// connection, and with it what the node did for it. The node's refusals come back as Errors with
-// the node's own words. Main thread, no loop.
+// How a command talks to a running node, its home's own or one that --url names, with libcurl.
+// NodeClient blocks; Ctrl-C and SIGTERM end its request at once, which closes its connection, and
+// with it what the node did for it. NodeCalls never blocks, for a screen that must stay alive while
+// a node doesn't answer. The node's refusals come back as Errors with the node's own words. Main
+// thread, no loop.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <list>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +65,34 @@ class NodeClient {
 
  private:
   NodeAddress address_;
+};
+
+// Several requests at once, carried on in turns. Owned by one command; destroying it closes the
+// connections of what is still under way, and nobody is called any more.
+class NodeCalls {
+ public:
+  // The body of a good answer or the failure, as NodeClient::ask has them.
+  using OnEnd = std::function<void(Result<std::string>)>;
+
+  NodeCalls();
+  NodeCalls(const NodeCalls&) = delete;
+  NodeCalls& operator=(const NodeCalls&) = delete;
+  ~NodeCalls();
+
+  // on_end is called in a later turn(). Pieces and signs of waiting are nobody's here.
+  void begin(const NodeAddress& address, NodeRequest request, OnEnd on_end);
+  // Waits until something arrives, one of the descriptors is readable or the time has passed, and
+  // carries on what can be.
+  void turn(std::span<const int> descriptors, std::chrono::milliseconds at_most);
+
+ private:
+  struct Call;
+  struct Transfers;
+
+  void finish();
+
+  std::unique_ptr<Transfers> transfers_;
+  std::list<Call> calls_;
 };
 
 // The address under which this machine reaches a node that listens there: one that is listened on
