@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
-#include <ctime>
 #include <set>
 #include <vector>
 
 #include "werk/app/progress.hpp"
 #include "werk/app/terminal.hpp"
+#include "werk/app/timestamp.hpp"
 #include "werk/base/text.hpp"
 
 namespace werk::app {
@@ -106,13 +106,6 @@ std::string laid_out(std::vector<Row> rows, std::size_t columns) {
 }
 
 }  // namespace
-
-std::optional<std::chrono::system_clock::time_point> time_of(const std::string& text) {
-  std::tm parts{};
-  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  if (end == nullptr || *end != '\0') return std::nullopt;
-  return std::chrono::system_clock::from_time_t(::timegm(&parts));
-}
 
 std::string ps_table(const json::object& page, const MemoryOf& memory_of,
                      std::chrono::system_clock::time_point now, std::size_t columns) {

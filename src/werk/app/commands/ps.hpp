@@ -19,7 +19,4 @@ using MemoryOf = std::function<std::optional<std::uint64_t>(std::int64_t pid)>;
 std::string ps_table(const boost::json::object& page, const MemoryOf& memory_of,
                      std::chrono::system_clock::time_point now, std::size_t columns);
 
-// "2026-11-29T22:44:02Z"; none if it is something else.
-std::optional<std::chrono::system_clock::time_point> time_of(const std::string& text);
-
 }  // namespace werk::app

@@ -5,6 +5,8 @@
 #include <boost/json/parse.hpp>
 #include <sstream>
 
+#include "werk/app/timestamp.hpp"
+
 namespace werk::app {
 namespace {
 

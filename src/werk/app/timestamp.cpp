@@ -1,0 +1,14 @@
+#include "werk/app/timestamp.hpp"
+
+#include <ctime>
+
+namespace werk::app {
+
+std::optional<std::chrono::system_clock::time_point> time_of(const std::string& text) {
+  std::tm parts{};
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return std::chrono::system_clock::from_time_t(::timegm(&parts));
+}
+
+}  // namespace werk::app
