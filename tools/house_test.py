@@ -196,6 +196,8 @@ class HouseRules(unittest.TestCase):
         self.assertEqual(of('src/werk/http/a.cpp', 'boost/beast/http.hpp'), [])
         self.assertEqual(of('src/werk/gateway/a.cpp', 'mutex'), ['include'])
         self.assertEqual(of('src/werk/gateway/a.cpp', 'spdlog/spdlog.h'), ['include'])
+        self.assertEqual(of('src/werk/app/top/layout.cpp', 'curses.h'), ['include'])
+        self.assertEqual(of('src/werk/app/top/terminal_screen.cpp', 'curses.h'), [])
         self.assertEqual(of('src/werk/app/node.cpp', 'curl/curl.h'), ['include'])
         self.assertEqual(of('src/werk/app/hub_fetch.cpp', 'curl/curl.h'), [])
         self.assertEqual(of('src/werk/app/a.cpp', 'CLI/CLI.hpp'), [])

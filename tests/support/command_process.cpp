@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -25,7 +27,9 @@ CommandProcess::CommandProcess(Settings settings) {
   std::vector<std::string> words = std::move(settings.words);
   words.insert(words.begin(), settings.program.empty() ? NodeProcess::program() : settings.program);
   const bool terminal = settings.around == Around::terminal;
-  if (terminal) settings.environment.emplace_back("TERM=xterm");
+  const bool named = std::ranges::any_of(
+      settings.environment, [](const std::string& entry) { return entry.starts_with("TERM="); });
+  if (terminal && !named) settings.environment.emplace_back("TERM=xterm");
   std::vector<std::string> environment = clean_environment(settings.environment);
   const std::vector<char*> argv = pointers(words);
   const std::vector<char*> envp = pointers(environment);
@@ -127,6 +131,28 @@ void CommandProcess::wait_for(Stream& stream, std::string_view text) {
                              "\nerrors:\n" + err_.text);
   }
   stream.seen = at + text.size();
+}
+
+void CommandProcess::wait_until(const std::function<bool(const std::string& out)>& is_wanted) {
+  std::unique_lock lock(mutex_);
+  bool wanted = false;
+  const auto is_over = [&] {
+    wanted = is_wanted(out_.text);
+    return wanted || out_.ended;
+  };
+  if (changed_.wait_for(lock, kWatchdog, is_over) && wanted) return;
+  throw std::runtime_error("it never printed what was wanted:\n" + out_.text);
+}
+
+void CommandProcess::resize(unsigned short lines, unsigned short columns) const {
+  const winsize size{lines, columns, 0, 0};
+  if (::ioctl(input_, TIOCSWINSZ, &size) != 0) throw std::runtime_error("no terminal to resize");
+}
+
+termios CommandProcess::terminal_modes() const {
+  termios modes{};
+  if (::tcgetattr(input_, &modes) != 0) throw std::runtime_error("no terminal to ask");
+  return modes;
 }
 
 void CommandProcess::wait_for(std::string_view text) { wait_for(out_, text); }

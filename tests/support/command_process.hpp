@@ -5,9 +5,11 @@
 #pragma once
 
 #include <sys/types.h>
+#include <termios.h>
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -19,7 +21,7 @@ namespace werk::test {
 enum class Around : std::uint8_t {
   nothing,   // /dev/null and two pipes
   pipes,     // three pipes
-  terminal,  // 80 columns, TERM=xterm
+  terminal,  // 80 columns, TERM=xterm unless the environment says otherwise
 };
 
 class CommandProcess {
@@ -41,10 +43,15 @@ class CommandProcess {
   // Into its standard input; on a terminal these are keys ("\x03" is Ctrl-C, "\x04" Ctrl-D).
   void type(std::string_view bytes) const;
   void end_input();
+  // Of its terminal: another size, and how it is set now.
+  void resize(unsigned short lines, unsigned short columns) const;
+  termios terminal_modes() const;
   // Waits until the text stands in what it printed; at a terminal both streams are one. A second
   // wait looks behind what the first found.
   void wait_for(std::string_view text);
   void wait_for_error(std::string_view text);
+  // Waits until what it has printed so far is as wanted.
+  void wait_until(const std::function<bool(const std::string& out)>& is_wanted);
   // The exit status, or 128 + the signal that killed it, when everything it printed is read.
   int wait_exit();
   std::string out() const;

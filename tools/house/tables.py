@@ -87,6 +87,8 @@ INCLUDE_BANS = (
     IncludeBan('toml++', r'toml\+\+/|toml\.hpp', 'one source file of app', files_max=1),
     IncludeBan('libcurl', r'curl/', 'werk/app/hub_fetch.hpp or node_client.hpp: commands only',
                allowed=r'src/werk/app/(?:hub_fetch|node_client)\.cpp$'),
+    IncludeBan('ncurses', r'(?:n?cursesw?/)?n?curses\.h$', 'werk/app/top/terminal_screen.hpp',
+               allowed=r'src/werk/app/top/terminal_screen\.cpp$'),
     IncludeBan('spdlog', r'spdlog/', 'werk/base/log.hpp', allowed=r'src/werk/base/log\.cpp$'),
     IncludeBan('prometheus', r'prometheus/', 'telemetry', allowed=r'src/werk/telemetry/'),
     IncludeBan('awaitable operators', r'boost/asio/experimental/awaitable_operators', 'the waits of async',

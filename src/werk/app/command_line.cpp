@@ -93,6 +93,14 @@ Parsed unknown_word(const CLI::App& app, const std::string& word) {
   return usage_error(std::move(message));
 }
 
+// What is wrong with how often a screen is renewed; empty: nothing.
+std::string interval_fault(const std::string& text) {
+  using namespace std::chrono_literals;
+  const auto interval = parse_duration(text);
+  if (!interval) return interval.error().message;
+  return *interval < 100ms || *interval > 1h ? "takes 100ms to 1h" : "";
+}
+
 // The commands and where their words go.
 struct Commands {
   CommandLine line;
@@ -220,9 +228,24 @@ struct Commands {
     logs->add_option("-n,--lines", line.control.lines, "how many of the last lines (200)")
         ->type_name("N")
         ->check(CLI::Range(0, 100'000));
+    add_top(app);
     control_command(app, "stop", CommandId::stop, "end the node as Ctrl-C does");
   }
 
+  void add_top(CLI::App& app) {
+    CLI::App* top = control_command(
+        app, "top", CommandId::top,
+        "what the node does now, on a screen that keeps itself up to date; h there shows its keys");
+    CLI::Option* once = top->add_flag_callback(
+        "--once", [this] { line.top.once = Once::yes; }, "print it once as text instead");
+    add_json(*top)->needs(once);
+    top->add_option_function<std::string>(
+           "--interval",
+           [this](const std::string& text) { line.top.interval = *parse_duration(text); },
+           "how often the node is asked (1s)")
+        ->type_name("DURATION")
+        ->check(interval_fault);
+  }
   void add_ask(CLI::App& app) {
     CLI::App* ask = app.add_subcommand(
         "run", "ask a model one question: the words, then what standard input holds");
@@ -296,8 +319,8 @@ struct Commands {
     app.add_flag_callback(
         "--if-missing", [this] { line.if_missing = IfMissing::yes; }, "do nothing if one is there");
   }
-  void add_json(CLI::App& app) {
-    app.add_flag_callback(
+  CLI::Option* add_json(CLI::App& app) {
+    return app.add_flag_callback(
         "--json", [this] { line.json = Json::yes; }, "for programs");
   }
 };

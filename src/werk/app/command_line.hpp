@@ -3,6 +3,7 @@
 // the only file of Werk that knows CLI11 is its source.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,6 +38,7 @@ enum class CommandId : std::uint8_t {
   unpin,
   logs,
   stop,
+  top,
 };
 
 enum class IfMissing : std::uint8_t { no, yes };
@@ -64,6 +66,14 @@ struct ControlOptions {
   std::uint32_t lines = 200;
 };
 
+enum class Once : std::uint8_t { no, yes };
+
+// How the node is watched: top.
+struct TopOptions {
+  Once once = Once::no;
+  std::chrono::milliseconds interval = std::chrono::seconds(1);
+};
+
 struct CommandLine {
   CommandId command = CommandId::serve;
   std::vector<GivenFlag> flags;
@@ -87,6 +97,7 @@ struct CommandLine {
   AskOptions ask;
   Now now = Now::no;  // service install
   ControlOptions control;
+  TopOptions top;
 };
 
 // What parsing comes to: a command, or a text to print and an exit status (help, version, an error

@@ -110,5 +110,22 @@ TEST(CommandLine, ThePromptOfARunMayLookLikeACommandOrAnOption) {
   EXPECT_EQ(parse({"list", "--", "x"}).exit_status, 2);
 }
 
+TEST(CommandLine, TopTakesHowOftenAndWhetherOnce) {
+  const Parsed top = parse({"top", "--url", "http://h:1", "--interval", "250ms"});
+  ASSERT_TRUE(top.command) << top.text;
+  EXPECT_EQ(top.command->command, CommandId::top);
+  EXPECT_EQ(top.command->url, "http://h:1");
+  EXPECT_EQ(top.command->top.interval, std::chrono::milliseconds(250));
+  EXPECT_EQ(top.command->top.once, Once::no);
+  const Parsed once = parse({"top", "--once", "--json"});
+  ASSERT_TRUE(once.command) << once.text;
+  EXPECT_EQ(once.command->top.once, Once::yes);
+  EXPECT_EQ(once.command->json, Json::yes);
+  EXPECT_EQ(once.command->top.interval, std::chrono::seconds(1));
+  EXPECT_EQ(parse({"top", "--json"}).exit_status, 2) << "a screen is no JSON";
+  for (const char* interval : {"soon", "1ms", "2h"})
+    EXPECT_EQ(parse({"top", "--interval", interval}).exit_status, 2) << interval;
+}
+
 }  // namespace
 }  // namespace werk::app

@@ -15,12 +15,6 @@ namespace {
 
 constexpr std::size_t kUsualColumns = 80;
 
-std::size_t columns(int file) {
-  winsize size{};
-  const bool known = ::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUsualColumns;
-}
-
 }  // namespace
 
 int failed(const Error& error) {
@@ -29,6 +23,12 @@ int failed(const Error& error) {
 }
 
 bool is_terminal(int file) { return ::isatty(file) == 1; }
+
+std::size_t columns_of(int file) {
+  winsize size{};
+  const bool known = ::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsualColumns;
+}
 
 bool can_rewrite(int file) {
   const std::string term = process::own_variable("TERM").value_or("");
@@ -51,7 +51,7 @@ void PassingLine::show(std::string_view text) {
   if (!able_ || text == shown_) return;
   shown_ = text;
   // A line that wraps can't be erased.
-  const std::string_view fits = text.substr(0, columns(STDERR_FILENO) - 1);
+  const std::string_view fits = text.substr(0, columns_of(STDERR_FILENO) - 1);
   fmt::print(stderr, "\r{}\033[K", fits);
   std::fflush(stderr);
 }

@@ -3,7 +3,7 @@
 // can steer the terminal. Main thread, no loop.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -19,6 +19,8 @@ inline constexpr int kSignalStatus = 130;  // ended by Ctrl-C
 int failed(const Error& error);
 
 bool is_terminal(int file);
+// How wide it is; 80 where it doesn't say.
+std::size_t columns_of(int file);
 // A terminal that can erase a line: TERM is set and not "dumb".
 bool can_rewrite(int file);
 // The same, where colours are not unwanted (NO_COLOR).

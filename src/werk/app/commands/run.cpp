@@ -18,6 +18,7 @@
 #include "werk/app/commands/models.hpp"
 #include "werk/app/commands/remove.hpp"
 #include "werk/app/commands/service.hpp"
+#include "werk/app/commands/top.hpp"
 #include "werk/app/engine_install.hpp"
 #include "werk/app/node.hpp"
 #include "werk/app/pull.hpp"
@@ -86,6 +87,7 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::unpin: return pin_command(line, settings, home);
     case CommandId::logs: return logs_command(line, settings, home);
     case CommandId::stop: return stop_command(line, settings, home);
+    case CommandId::top: return top_command(line, settings, home);
   }
   return kUsageStatus;
 }
