@@ -284,8 +284,103 @@ struct Commands {
     add_json(*doctor);
     doctor->callback([this] { line.command = CommandId::doctor; });
   }
+  void add_bench(CLI::App& app) {
+    CLI::App* bench = app.add_subcommand(
+        "bench", "measure a node, or any server that speaks the OpenAI or the Anthropic dialect");
+    bench->fallthrough();
+    add_what_is_asked(*bench);
+    add_how_it_is_asked(*bench);
+    add_url(*bench);
+    bench
+        ->add_option("--against", line.bench.against,
+                     "a second server: both are measured in turn, and their ratios told")
+        ->type_name("URL");
+    bench->add_option("--output", line.bench.output, "where the results go, as JSON")
+        ->type_name("FILE");
+    add_json(*bench);
+    bench->footer(
+        "Standard output has a table, or with --json the results. Status 0 means that every\n"
+        "request succeeded. Environment: WERK_API_KEY, sent to every server that is named.");
+    bench->callback([this, bench] {
+      if (bench->get_subcommands().empty()) line.command = CommandId::bench;
+    });
+    CLI::App* compare =
+        bench->add_subcommand("compare", "two files of results, level by level, with their spread");
+    compare->add_option("files", line.words, "what --output wrote: A, then B")
+        ->required()
+        ->expected(2);
+    compare->callback([this] { line.command = CommandId::bench_compare; });
+  }
 
  private:
+  void add_what_is_asked(CLI::App& bench) {
+    BenchOptions& options = line.bench;
+    bench
+        .add_option("--model", options.models,
+                    "what is measured; several take turns, request by request")
+        ->type_name("NAME")
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    bench.add_option("--max-tokens", options.max_tokens, "where an answer is cut (128)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1 << 30));
+    bench.add_flag_callback(
+        "--ignore-eos", [&options] { options.end_of_sequence = bench::EndOfSequence::ignored; },
+        "answers of full length, where the server knows how (llama-server, vLLM)");
+    bench
+        .add_option("--prompts", options.prompts,
+                    "a prompt a line: text, or a JSON object with `messages`")
+        ->type_name("FILE");
+    bench
+        .add_option("--prompt-tokens", options.prompt_tokens,
+                    "make prompts of about so many tokens, each another")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1 << 24));
+    bench
+        .add_option("--shared-prefix-tokens", options.shared_prefix_tokens,
+                    "and before each of them so many that all share")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1 << 24));
+    bench.add_option("--seed", options.seed, "of made prompts, arrivals and sampling (1)")
+        ->type_name("N");
+    bench
+        .add_option_function<std::string>(
+            "--dialect",
+            [&options](const std::string& name) {
+              options.dialect =
+                  name == "openai" ? bench::Dialect::openai : bench::Dialect::anthropic;
+            },
+            "openai (the default) or anthropic")
+        ->type_name("NAME")
+        ->check(CLI::IsMember({"openai", "anthropic"}));
+  }
+  void add_how_it_is_asked(CLI::App& bench) {
+    BenchOptions& options = line.bench;
+    bench.add_option("--requests", options.requests, "of each run (16)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1'000'000));
+    bench
+        .add_option("--concurrency", options.concurrency,
+                    "callers at once, a run for each number: 1 2 4 8 or 1,2,4,8 (1)")
+        ->type_name("N...")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 10'000));
+    bench
+        .add_option("--rate", options.rates,
+                    "requests a second instead, by chance and whoever still waits")
+        ->type_name("R...")
+        ->delimiter(',')
+        ->check(CLI::Range(0.001, 100'000.0));
+    bench.add_flag_callback(
+        "--warmup", [&options] { options.warmup = Warmup::yes; },
+        "one request to each model beforehand, which isn't counted");
+    bench
+        .add_option("--repeat", options.repeat,
+                    "measure each level so often (1; with --against 7 pairs)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1000));
+  }
   CLI::App* control_command(CLI::App& app, const std::string& name, CommandId id,
                             const std::string& help) {
     CLI::App* command = app.add_subcommand(name, help);
@@ -365,6 +460,7 @@ Parsed parse_command_line(int argc, const char* const* argv) {
   commands.add_service(app);
   commands.add_doctor(app);
   commands.add_control(app);
+  commands.add_bench(app);
   std::vector<std::string> behind;
   argc = own_words(argc, argv, behind);
   try {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "werk/app/bench/plan.hpp"
 #include "werk/app/settings.hpp"
 
 namespace werk::app {
@@ -39,6 +40,8 @@ enum class CommandId : std::uint8_t {
   logs,
   stop,
   top,
+  bench,
+  bench_compare,
 };
 
 enum class IfMissing : std::uint8_t { no, yes };
@@ -74,6 +77,27 @@ struct TopOptions {
   std::chrono::milliseconds interval = std::chrono::seconds(1);
 };
 
+enum class Warmup : std::uint8_t { no, yes };
+
+// What is measured, and how: bench.
+struct BenchOptions {
+  std::vector<std::string> models;
+  std::vector<std::uint32_t> concurrency;
+  std::vector<double> rates;  // requests a second, instead of callers
+  std::uint32_t requests = 16;
+  std::uint32_t max_tokens = 128;
+  std::uint64_t seed = 1;
+  bench::Dialect dialect = bench::Dialect::openai;
+  bench::EndOfSequence end_of_sequence = bench::EndOfSequence::ends;
+  Warmup warmup = Warmup::no;
+  std::uint32_t repeat = 0;  // 0: as often as is usual
+  std::string against;       // a second server
+  std::string prompts;       // a file
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t shared_prefix_tokens = 0;
+  std::string output;
+};
+
 struct CommandLine {
   CommandId command = CommandId::serve;
   std::vector<GivenFlag> flags;
@@ -88,7 +112,7 @@ struct CommandLine {
   Json json = Json::no;
   Anyway anyway = Anyway::no;  // launch
   // launch: for the client, what stands behind `--`; import: the paths, or names with --scan; run:
-  // the model and the prompt
+  // the model and the prompt; bench compare: the files
   std::vector<std::string> words;
   bool link = false;  // import
   bool all = false;   // import
@@ -98,6 +122,7 @@ struct CommandLine {
   Now now = Now::no;  // service install
   ControlOptions control;
   TopOptions top;
+  BenchOptions bench;
 };
 
 // What parsing comes to: a command, or a text to print and an exit status (help, version, an error

@@ -127,5 +127,29 @@ TEST(CommandLine, TopTakesHowOftenAndWhetherOnce) {
     EXPECT_EQ(parse({"top", "--interval", interval}).exit_status, 2) << interval;
 }
 
+TEST(CommandLine, ABenchTakesItsLevelsWithBlanksOrCommas) {
+  for (const std::vector<const char*>& levels :
+       {std::vector<const char*>{"1", "2", "4", "8"}, {"1,2,4,8"}, {"1,2", "4,8"}}) {
+    std::vector<const char*> words = {"bench", "--model", "a", "--model", "b", "--concurrency"};
+    words.insert(words.end(), levels.begin(), levels.end());
+    words.insert(words.end(), {"--requests", "24", "--warmup", "--url", "http://h"});
+    const Parsed parsed = parse(words);
+    ASSERT_TRUE(parsed.command) << parsed.text;
+    EXPECT_EQ(parsed.command->command, CommandId::bench);
+    EXPECT_EQ(parsed.command->bench.models, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(parsed.command->bench.concurrency, (std::vector<std::uint32_t>{1, 2, 4, 8}));
+    EXPECT_EQ(parsed.command->bench.requests, 24u);
+    EXPECT_EQ(parsed.command->bench.warmup, Warmup::yes);
+    EXPECT_EQ(parsed.command->url, "http://h");
+    EXPECT_TRUE(parsed.command->flags.empty()) << "its models are no default of a node";
+  }
+  const Parsed compare = parse({"bench", "compare", "a.json", "b.json"});
+  ASSERT_TRUE(compare.command) << compare.text;
+  EXPECT_EQ(compare.command->command, CommandId::bench_compare);
+  EXPECT_EQ(compare.command->words, (std::vector<std::string>{"a.json", "b.json"}));
+  EXPECT_EQ(parse({"bench", "--dialect", "anthropic"}).command->bench.dialect,
+            bench::Dialect::anthropic);
+}
+
 }  // namespace
 }  // namespace werk::app

@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "werk/app/commands/ask.hpp"
+#include "werk/app/commands/bench.hpp"
 #include "werk/app/commands/chat.hpp"
 #include "werk/app/commands/config.hpp"
 #include "werk/app/commands/control.hpp"
@@ -88,6 +89,8 @@ int run_command(const CommandLine& line, const Settings& settings,
     case CommandId::logs: return logs_command(line, settings, home);
     case CommandId::stop: return stop_command(line, settings, home);
     case CommandId::top: return top_command(line, settings, home);
+    case CommandId::bench: return bench_command(line, settings, home);
+    case CommandId::bench_compare: return bench_compare_command(line);
   }
   return kUsageStatus;
 }
