@@ -14,6 +14,7 @@
 #include "werk/base/result.hpp"
 #include "werk/engine/engine.hpp"
 #include "werk/runtime/permit_line.hpp"
+#include "werk/telemetry/output_rate.hpp"
 
 namespace werk::runtime {
 
@@ -57,6 +58,9 @@ class Instance : public std::enable_shared_from_this<Instance> {
   void note_life(async::TimePoint at) { last_life_ = at; }
   // None: it has said nothing since it was ready.
   std::optional<async::TimePoint> last_life() const { return last_life_; }
+  // It gave so many pieces of an answer.
+  void note_output(std::uint64_t pieces, async::TimePoint at) { output_rate_.add(pieces, at); }
+  std::optional<double> output_per_second() const { return output_rate_.per_second(clock_.now()); }
 
   void add_usage(const Usage& more);
   const Usage& usage() const { return usage_; }
@@ -82,6 +86,7 @@ class Instance : public std::enable_shared_from_this<Instance> {
   PermitLine line_;
   std::map<CallId, Waiter*> waiters_;
   Usage usage_;
+  telemetry::OutputRate output_rate_;
   std::stop_source ended_;
   std::optional<Error> end_cause_;
   std::optional<async::TimePoint> last_life_;

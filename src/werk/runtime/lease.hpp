@@ -56,6 +56,10 @@ class Lease {
   const std::optional<Error>& end_cause() const { return instance_->end_cause(); }
   // What the call cost, for the runtime's sums.
   void add_usage(const Usage& usage) const { instance_->add_usage(usage); }
+  // The call got so many pieces of its answer, for the runtime's rate.
+  void note_output(std::uint64_t pieces, async::TimePoint at) const {
+    instance_->note_output(pieces, at);
+  }
 
   // The engine said something to this call.
   void note_life(async::TimePoint at) const { instance_->note_life(at); }

@@ -1,6 +1,8 @@
 #include "werk/runtime/runtime_cache.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "werk/base/assert.hpp"
 #include "werk/base/log.hpp"
@@ -25,21 +27,22 @@ Error draining() { return refused(ErrorCode::draining, "the node is shutting dow
 double seconds(async::Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 // A start without progress for the start time-out is given up; each sign of life begins the limit
-// anew.
+// anew, and is passed on.
 class StartLimit final : public engine::StartObserver {
  public:
-  StartLimit(async::Clock& clock, async::Duration limit, std::string& last, std::stop_token stop)
-      : deadline_(clock, limit, stop), last_(last) {}
+  using Tell = std::function<void(std::string_view what)>;
+  StartLimit(async::Clock& clock, async::Duration limit, Tell tell, std::stop_token stop)
+      : deadline_(clock, limit, stop), tell_(std::move(tell)) {}
   void progressed(std::string_view what) override {
-    last_ = what;
     deadline_.restart();
+    tell_(what);
   }
   std::stop_token token() const { return deadline_.token(); }
   bool expired() const { return deadline_.expired(); }
 
  private:
   async::Deadline deadline_;
-  std::string& last_;
+  Tell tell_;
 };
 
 }  // namespace
@@ -65,15 +68,17 @@ RuntimeCache::~RuntimeCache() { WERK_ASSERT(waiters_.empty()); }
 
 async::awaitable<Result<Lease>> RuntimeCache::acquire(engine::Engine& engine,
                                                       const engine::StartPlan& plan,
-                                                      std::stop_token stop) {
+                                                      std::stop_token stop,
+                                                      WaitObserver* observer) {
   if (down_) co_return fail(draining());
   Entry& entry = entry_for(engine, plan);
   if (std::optional<Error> refusal = refuse_beforehand(entry)) co_return fail(std::move(*refusal));
   const TicketId ticket = next_ticket_++;
-  Waiter waiter(executor_);
+  Waiter waiter(executor_, entry, observer);
   waiters_[ticket] = &waiter;
   const std::unique_ptr<async::Timer> timer = place_timer(entry, ticket);
   apply(*entry.pool, entry.pool->residency.arrive(ticket, entry.id));
+  tell_waiter(ticket);
   const bool answered = co_await waiter.answered.wait(stop);
   waiters_.erase(ticket);
   if (!answered) {
@@ -93,9 +98,10 @@ async::awaitable<Result<Admission>> RuntimeCache::admit(engine::Engine& engine,
   async::Duration permit_time{};
   for (int attempt = 1;; ++attempt) {
     const async::TimePoint asked = clock_.now();
-    Result<Lease> lease = co_await acquire(engine, plan, stop);
+    Result<Lease> lease = co_await acquire(engine, plan, stop, ask.observer);
     if (!lease) co_return pass_on(lease);
     const async::TimePoint leased = clock_.now();
+    if (ask.observer != nullptr) ask.observer->waits_for(WaitFor::slot);
     Result<Permit> permit = co_await lease->permit(ask.weight, ask.client, stop);
     load_time += leased - asked;
     permit_time += clock_.now() - leased;
@@ -197,10 +203,18 @@ void RuntimeCache::carry_out(const Effect& effect) {
       entry.gone = std::make_shared<async::Event>(executor_);
       entry.start_stop = std::stop_source();
       entry.start_runs = true;
+      entry.progress_at = clock_.now();
+      if (sink_ != nullptr) sink_->starting(name_of(entry));
       tasks_.spawn(run_start(entry));
+      for (const auto& [ticket, waiter] : waiters_) {
+        if (&waiter->entry == &entry) tell_waiter(ticket);
+      }
       return;
     case Effect::Kind::stop:
       entry.since = std::chrono::system_clock::now();
+      entry.stop_reason = down_ ? telemetry::StopReason::shutdown
+                                : entry.stop_reason.value_or(telemetry::StopReason::capacity);
+      if (sink_ != nullptr) sink_->stopping(name_of(entry), *entry.stop_reason);
       if (entry.start_runs) {
         entry.start_stop.request_stop();  // run_start reports the end
       } else {
@@ -227,6 +241,24 @@ void RuntimeCache::answer(TicketId ticket, std::optional<Error> refusal,
   waiter->second->answered.set();
 }
 
+void RuntimeCache::tell_waiter(TicketId ticket) const {
+  const Waiter& waiter = *waiters_.at(ticket);
+  if (waiter.observer == nullptr || waiter.answered.is_set()) return;
+  const bool for_place = waiter.entry.pool->residency.waits_for_place(ticket);
+  waiter.observer->waits_for(for_place ? WaitFor::place : WaitFor::load);
+}
+
+void RuntimeCache::tell_stopped(Entry& entry) const {
+  const auto reason =
+      std::exchange(entry.stop_reason, std::nullopt).value_or(telemetry::StopReason::capacity);
+  if (sink_ != nullptr) sink_->stopped(name_of(entry), reason);
+}
+
+telemetry::RuntimeName RuntimeCache::name_of(const Entry& entry) {
+  return {entry.plan.key.text(), entry.plan.manifest.id, entry.plan.key.engine,
+          entry.engine->info().pool};
+}
+
 void RuntimeCache::watch_turn(Pool& pool) {
   const std::optional<TicketId> head = pool.residency.blocked_head();
   if (head == pool.turn_of) return;
@@ -251,7 +283,10 @@ async::awaitable<void> RuntimeCache::run_start(Entry& entry) {
   const async::TimePoint begun = clock_.now();
   const std::string name = entry.plan.key.text();
   log::info("starting {} for model {}", name, entry.plan.manifest.id);
-  StartLimit limit(clock_, settings_.start_timeout, entry.progress, entry.start_stop.get_token());
+  const StartLimit::Tell note = [this, &entry](std::string_view what) {
+    note_progress(entry, what);
+  };
+  StartLimit limit(clock_, settings_.start_timeout, note, entry.start_stop.get_token());
   Result<std::unique_ptr<engine::Runtime>> started =
       co_await entry.engine->start(entry.plan, limit, limit.token());
   entry.start_runs = false;
@@ -260,6 +295,7 @@ async::awaitable<void> RuntimeCache::run_start(Entry& entry) {
   if (residency.state(entry.id) == RuntimeState::stopping) {
     if (started) co_await (*started)->stop(settings_.stop_grace);
     entry.gone->set();
+    tell_stopped(entry);
     apply(*entry.pool, residency.stopped(entry.id));
     co_return;
   }
@@ -279,13 +315,22 @@ async::awaitable<void> RuntimeCache::run_start(Entry& entry) {
   entry.failures = 0;
   entry.last_error.reset();
   entry.since = std::chrono::system_clock::now();
+  entry.load_time = clock_.now() - begun;
   entry.instance = std::make_shared<Instance>(std::move(*started), clock_, tasks_, executor_,
                                               settings_.waiting_max);
   tasks_.spawn(watch_exit(entry, entry.instance));
   const std::size_t slots = entry.instance->runtime().facts().slots;
-  log::info("{} is ready after {:.2f} s{}", name, seconds(clock_.now() - begun),
+  log::info("{} is ready after {:.2f} s{}", name, seconds(entry.load_time),
             slots > 0 ? fmt::format(" with {} slot(s)", slots) : "");
+  if (sink_ != nullptr) sink_->ready(name_of(entry), entry.load_time, slots);
   apply(*entry.pool, residency.ready(entry.id));
+}
+
+void RuntimeCache::note_progress(Entry& entry, std::string_view what) {
+  entry.progress_at = clock_.now();
+  if (entry.progress == what) return;
+  entry.progress = what;
+  if (sink_ != nullptr) sink_->progressed(name_of(entry), what);
 }
 
 void RuntimeCache::note_failure(Entry& entry, Error error) {
@@ -297,6 +342,8 @@ void RuntimeCache::note_failure(Entry& entry, Error error) {
     error.retry_after = std::chrono::ceil<std::chrono::seconds>(pause);
   }
   log::warn("{} did not start: {}", entry.plan.key.text(), error.message);
+  entry.stop_reason.reset();
+  if (sink_ != nullptr) sink_->start_failed(name_of(entry), error);
   entry.last_error = std::move(error);
 }
 
@@ -306,6 +353,7 @@ async::awaitable<void> RuntimeCache::run_stop(Entry& entry, std::shared_ptr<Inst
   instance->mark_dead();
   entry.instance.reset();
   entry.gone->set();
+  tell_stopped(entry);
   apply(*entry.pool, entry.pool->residency.stopped(entry.id));
 }
 
@@ -319,7 +367,10 @@ void RuntimeCache::note_death(Entry& entry, const std::shared_ptr<Instance>& ins
   const RuntimeState state = residency.state(entry.id);
   const bool expected = state != RuntimeState::ready && state != RuntimeState::closing;
   if (expected || entry.instance != instance) return;  // it was told to stop, or its death is known
-  log::warn("{} died: {}", entry.plan.key.text(), instance->runtime().exit_reason());
+  const std::string how = instance->runtime().exit_reason();
+  log::warn("{} died: {}", entry.plan.key.text(), how);
+  entry.stop_reason.reset();
+  if (sink_ != nullptr) sink_->died(name_of(entry), how);
   instance->mark_dead();
   entry.instance.reset();
   entry.gone->set();
@@ -341,6 +392,7 @@ void RuntimeCache::condemn(Entry& entry, const std::shared_ptr<Instance>& instan
   // Who waits for its turn has lost nothing and goes to the next one; who runs is told.
   instance->mark_dead();
   instance->end(std::move(cause));
+  entry.stop_reason = telemetry::StopReason::silent;
   apply(*entry.pool, residency.unload_now(entry.id));
 }
 
@@ -366,12 +418,16 @@ async::awaitable<void> RuntimeCache::stopped() {
 
 // ---- readings
 
-std::size_t RuntimeCache::waiting() const {
-  std::size_t total = waiters_.size();
-  for (const auto& entry : entries_) {
-    if (entry->instance) total += entry->instance->line().waiting();
+Waits RuntimeCache::waits() const {
+  Waits waits;
+  for (const auto& [ticket, waiter] : waiters_) {
+    const bool for_place = waiter->entry.pool->residency.waits_for_place(ticket);
+    ++(for_place ? waits.place : waits.load);
   }
-  return total;
+  for (const auto& entry : entries_) {
+    if (entry->instance) waits.slot += entry->instance->line().waiting();
+  }
+  return waits;
 }
 
 }  // namespace werk::runtime

@@ -17,6 +17,8 @@
 #include "werk/engine/engine.hpp"
 #include "werk/runtime/lease.hpp"
 #include "werk/runtime/residency.hpp"
+#include "werk/runtime/wait.hpp"
+#include "werk/telemetry/runtime_sink.hpp"
 
 namespace werk::runtime {
 
@@ -53,6 +55,7 @@ struct CacheSettings {
 struct Ask {
   std::size_t weight = 1;  // choices it generates at once
   std::string client = {};
+  WaitObserver* observer = nullptr;  // outlives the call to admit()
 };
 
 // A call that may run now.
@@ -89,6 +92,10 @@ struct RuntimeSnapshot {
   std::chrono::system_clock::time_point last_used;
   std::optional<async::Duration> idle_timeout;
   std::string progress;  // the last sign of life of its start
+  // Of a start: since its last sign of life.
+  std::optional<async::Duration> silent_start;
+  std::optional<async::Duration> load_time;  // what its start took
+  std::optional<double> output_per_second;   // none: nothing came in the last seconds
   Usage usage;
 };
 
@@ -107,11 +114,14 @@ class RuntimeCache {
   RuntimeCache(const RuntimeCache&) = delete;
   RuntimeCache& operator=(const RuntimeCache&) = delete;
 
+  // Who is told what happens to runtimes; before the first call.
+  void set_sink(telemetry::RuntimeSink& sink) { sink_ = &sink; }
+
   // Joins, starts, waits or refuses. Fails with cancelled, capacity, queue_full, draining,
   // unloaded, start_failed, model_unusable or whatever the start failed with. `engine` must outlive
   // the cache's runtimes, `plan` the call.
   async::awaitable<Result<Lease>> acquire(engine::Engine& engine, const engine::StartPlan& plan,
-                                          std::stop_token stop);
+                                          std::stop_token stop, WaitObserver* observer = nullptr);
 
   // acquire() and then a permit; a runtime that dies while the call waits for its permit is
   // replaced.
@@ -129,7 +139,8 @@ class RuntimeCache {
 
   std::vector<RuntimeSnapshot> snapshot() const;
   std::vector<PoolSnapshot> pools() const;
-  std::size_t waiting() const;  // calls that wait for a place, a load or a slot
+  Waits waits() const;
+  std::size_t waiting() const { return waits().all(); }
 
   // From now on nothing starts: waiters are refused, idle runtimes stop, leased ones when their
   // calls have ended.
@@ -165,12 +176,18 @@ class RuntimeCache {
     std::chrono::system_clock::time_point last_used{};
     std::unique_ptr<async::Timer> idle_timer;
     std::string progress;
+    async::TimePoint progress_at{};
+    async::Duration load_time{};
+    std::optional<telemetry::StopReason> stop_reason;  // unset: another one needs the place
     std::optional<Error> last_error;
     unsigned failures = 0;
     async::TimePoint retry_at{};
   };
   struct Waiter {
-    explicit Waiter(async::Executor executor) : answered(std::move(executor)) {}
+    Waiter(async::Executor executor, const Entry& for_entry, WaitObserver* wait_observer)
+        : entry(for_entry), observer(wait_observer), answered(std::move(executor)) {}
+    const Entry& entry;
+    WaitObserver* observer;
     async::Event answered;
     std::optional<Error> refusal;
     std::shared_ptr<Instance> instance;  // set with a grant
@@ -183,6 +200,9 @@ class RuntimeCache {
   void apply(Pool& pool, const Residency::Effects& effects);
   void carry_out(const Effect& effect);
   void answer(TicketId ticket, std::optional<Error> refusal, std::shared_ptr<Instance> instance);
+  void tell_waiter(TicketId ticket) const;
+  void tell_stopped(Entry& entry) const;
+  static telemetry::RuntimeName name_of(const Entry& entry);
   void watch_turn(Pool& pool);
   void watch_idle(Entry& entry);
   async::Duration idle_timeout(const Entry& entry) const;
@@ -195,6 +215,7 @@ class RuntimeCache {
   void release(EntryId entry, TicketId ticket);
   void note_death(Entry& entry, const std::shared_ptr<Instance>& instance);
   void condemn(Entry& entry, const std::shared_ptr<Instance>& instance, async::Duration silence);
+  void note_progress(Entry& entry, std::string_view what);
   void note_failure(Entry& entry, Error error);
 
   async::awaitable<void> run_start(Entry& entry);
@@ -204,6 +225,7 @@ class RuntimeCache {
   async::Executor executor_;
   async::Clock& clock_;
   CacheSettings settings_;
+  telemetry::RuntimeSink* sink_ = nullptr;
   async::TaskGroup tasks_;
   std::map<std::string, std::unique_ptr<Pool>> pools_;
   std::vector<std::unique_ptr<Entry>> entries_;  // index = EntryId

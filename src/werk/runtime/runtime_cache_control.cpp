@@ -75,6 +75,8 @@ async::awaitable<Result<std::size_t>> RuntimeCache::unload(ModelRuntimes which, 
     log::info("unloading {} (model {}){}", entry.plan.key.text(), entry.plan.manifest.id,
               how == UnloadHow::now ? " now" : "");
     gone.push_back(entry.gone);
+    if (residency.state(entry.id) != RuntimeState::stopping)
+      entry.stop_reason = telemetry::StopReason::unloaded;
     if (how == UnloadHow::now && entry.instance) entry.instance->end(unloaded_error());
     apply(*entry.pool,
           how == UnloadHow::now ? residency.unload_now(entry.id) : residency.unload(entry.id));
@@ -124,7 +126,10 @@ void RuntimeCache::watch_idle(Entry& entry) {
       log::info("{} (model {}) was idle for {:.0f} s", entry.plan.key.text(),
                 entry.plan.manifest.id, seconds(limit));
     }
+    const bool kept = entry.pool->rule.retention == Retention::keep;
+    entry.stop_reason = kept ? telemetry::StopReason::idle : telemetry::StopReason::not_kept;
     apply(*entry.pool, entry.pool->residency.idle(entry.id));
+    if (entry.pool->residency.state(entry.id) != RuntimeState::stopping) entry.stop_reason.reset();
   });
 }
 
@@ -144,6 +149,7 @@ RuntimeSnapshot RuntimeCache::snapshot_of(const Entry& entry) const {
   one.last_used = entry.last_used;
   one.pinned = residency.is_pinned(entry.id) ? Pinned::yes : Pinned::no;
   one.progress = entry.progress;
+  if (entry.start_runs) one.silent_start = clock_.now() - entry.progress_at;
   if (const async::Duration limit = idle_timeout(entry); limit > 0s) one.idle_timeout = limit;
   if (entry.last_error) one.last_error = entry.last_error->message;
   std::size_t slots = entry.plan.slots;
@@ -153,6 +159,8 @@ RuntimeSnapshot RuntimeCache::snapshot_of(const Entry& entry) const {
     one.slots_busy = entry.instance->line().in_use() + entry.instance->line().quarantined();
     one.waiting += entry.instance->line().waiting();
     one.usage = entry.instance->usage();
+    one.load_time = entry.load_time;
+    one.output_per_second = entry.instance->output_per_second();
   }
   if (slots > 0) one.slots_total = slots;
   const auto native =

@@ -64,6 +64,9 @@ class RuntimeCacheTest : public test::LoopFixture {
   async::awaitable<void> ask(Caller& caller, std::string model, std::size_t weight) {
     Ask asked;
     asked.weight = weight;
+    co_await ask_as(caller, std::move(model), asked);
+  }
+  async::awaitable<void> ask_as(Caller& caller, std::string model, Ask asked) {
     const engine::StartPlan plan = engine_->plan_for(model);
     auto result = co_await cache_->admit(*engine_, plan, asked, caller.stop.get_token());
     caller.result.emplace(std::move(result));
