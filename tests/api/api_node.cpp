@@ -82,13 +82,16 @@ ApiNode::ApiNode(async::Executor executor, async::Offload& offload, const NodeLi
       engine_(executor, clock_, folder_ / "engine.sock", model_lines_, lines.slots),
       store_(folder_.path()),
       models_(store_, folder_.path(), offload),
+      loop_lag_(clock_),
       router_({&engine_}, alias_rules(lines)),
       cache_(executor, clock_, cache_settings(lines)),
       client_(executor, clock_, {}),
       output_(executor, offload, engine::OutputFiles(folder_ / "logs"), shown_masker(folder_)) {
   for (const ModelLine& line : model_lines_) install(folder_.path(), line);
   engine_server_.listen_unix(folder_ / "engine.sock");
-  const gateway::GatewayParts parts{clock_, models_, router_, cache_, client_, output_};
+  cache_.set_sink(recorder_);
+  const gateway::GatewayParts parts{clock_,  models_, router_,   cache_,
+                                    client_, output_, recorder_, loop_lag_};
   gateway_ = std::make_unique<gateway::Gateway>(gateway_settings(lines), parts);
   gateway_->set_on_stop([this] {
     gateway_->begin_drain();
@@ -96,12 +99,14 @@ ApiNode::ApiNode(async::Executor executor, async::Offload& offload, const NodeLi
   });
   server_ = std::make_unique<http::Server>(executor, clock_, http::ServerLimits{}, *gateway_);
   server_->set_error_body(gateway::server_error_body);
+  gateway_->set_connections([this] { return server_->connections(); });
   WERK_ASSERT(server_->listen_unix(socket()));
 }
 
 async::awaitable<void> ApiNode::close() {
   const std::stop_token never;
   co_await output_.end_followers(never);
+  co_await gateway_->end_followers(never);
   co_await server_->close();
   cache_.begin_shutdown();
   cache_.stop_leased();

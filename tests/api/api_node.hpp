@@ -35,6 +35,9 @@ class ApiNode {
   gateway::Gateway& gateway() { return *gateway_; }
   runtime::RuntimeCache& cache() { return cache_; }
   http::Server& server() { return *server_; }
+  telemetry::Recorder& recorder() { return recorder_; }
+  // Calls that wait for a place, a load or a slot, and those who wait for events.
+  std::size_t waiting() { return cache_.waiting() + recorder_.events().followers(); }
 
  private:
   TemporaryFolder folder_;
@@ -44,6 +47,8 @@ class ApiNode {
   ScriptedEngine engine_;
   model::Store store_;
   gateway::InstalledModels models_;
+  telemetry::Recorder recorder_;
+  async::LoopLag loop_lag_;
   routing::Router router_;
   runtime::RuntimeCache cache_;
   http::Client client_;

@@ -104,6 +104,8 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
       node_->server().stop_keep_alive();
       node_->cache().begin_shutdown();
       poll();
+    } else if (section.is("events end")) {
+      node_->recorder().events().end();
     } else if (section.is("node is not ready")) {
       node_->gateway().set_not_ready(section.text);
     } else if (section.is("time passes ")) {
@@ -300,7 +302,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     for (const Section* answer : step.engine_answers)
       node_->engine_server().reply(reply_of(*answer));
     const std::size_t asked_before = node_->engine_server().requests().size();
-    const std::size_t waiting_before = node_->cache().waiting();
+    const std::size_t waiting_before = node_->waiting();
     const std::string bytes = request_bytes(step);
     clients_.push_back(std::make_unique<RawClient>(executor(), node_->socket()));
     RawClient& client = *clients_.back();
@@ -308,8 +310,7 @@ class Api : public LoopFixture, public ::testing::WithParamInterface<std::string
     const auto asked = [&] { return node_->engine_server().requests().size() - asked_before; };
     if (step.request->title.ends_with("in the background")) {
       background_model_json_ = step.model_json;
-      settle([&] { return asked() > 0 || node_->cache().waiting() > waiting_before; },
-             Time::stands);
+      settle([&] { return asked() > 0 || node_->waiting() > waiting_before; }, Time::stands);
       poll();
       check_engine(step, asked());
       return;

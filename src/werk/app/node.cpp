@@ -107,6 +107,8 @@ gateway::GatewaySettings gateway_settings(const Settings& settings) {
   gateway.chat.default_model = settings.model;
   gateway.chat.engine_silence = settings.silence_timeout;
   gateway.chat.early_headers = settings.early_headers;
+  gateway.ready.silent_start = settings.start_timeout / 2;
+  gateway.ready.silent_engine = settings.silence_timeout / 2;
   gateway.prompt_edits = settings.prompt_edits;
   for (const ModelSettings& model : settings.models) {
     for (const RequestDefault& one : model.defaults)
@@ -134,10 +136,12 @@ class Node {
                  home),
         store_(home),
         models_(store_, home, offload_),
+        loop_lag_(clock_),
         cache_(loop_.executor(), clock_, cache_settings(settings)),
         client_(loop_.executor(), clock_, {}),
         signals_(loop_.executor(), [this](int number) { on_signal(number); }) {
     children_.raise_descriptor_limit();
+    cache_.set_sink(recorder_);
   }
 
   int run() {
@@ -187,10 +191,12 @@ class Node {
       if (!route && !may_come) co_return pass_on(route);
       if (route) default_route = std::move(*route);
     }
-    const gateway::GatewayParts parts{clock_, models_, *router_, cache_, client_, output_};
+    const gateway::GatewayParts parts{clock_,  models_, *router_,  cache_,
+                                      client_, output_, recorder_, loop_lag_};
     gateway_.emplace(gateway_settings(settings_), parts);
     server_.emplace(loop_.executor(), clock_, http::ServerLimits{}, *gateway_);
     server_->set_error_body(gateway::server_error_body);
+    gateway_->set_connections([this] { return server_->connections(); });
     gateway_->set_on_stop([this] { shutdown_.set(); });
     Result<http::Endpoint> endpoint = server_->listen(settings_.host, settings_.port);
     if (!endpoint) co_return pass_on(endpoint);
@@ -272,6 +278,7 @@ class Node {
     if (cut > 0) log::warn("{} call(s) were cut off", cut);
     async::Deadline readers(clock_, kReadersLeave, stop_.get_token());
     co_await output_.end_followers(readers.token());
+    co_await gateway_->end_followers(readers.token());
     co_await server_->close();
     cache_.stop_leased();
   }
@@ -300,6 +307,8 @@ class Node {
   Engines engines_;
   model::Store store_;
   gateway::InstalledModels models_;
+  telemetry::Recorder recorder_;
+  async::LoopLag loop_lag_;
   runtime::RuntimeCache cache_;
   http::Client client_;
   std::optional<RemoteModels> remotes_;

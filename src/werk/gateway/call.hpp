@@ -1,16 +1,23 @@
-// Call: what is recorded of one generation request, once, whatever happens to it: the access line
-// and the counters. Created when a request arrives, ended by its destructor. Calls owns the
-// counters. Loop thread only.
+// Call: what is recorded of one generation request, once, whatever happens to it: what it is at
+// while it lives, and at its end the access line, the counters, the events. Created when a request
+// arrives, ended by its destructor; Calls knows all of them and outlives them. Loop thread only.
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "werk/async/clock.hpp"
 #include "werk/base/error.hpp"
+#include "werk/routing/router.hpp"
+#include "werk/runtime/wait.hpp"
+#include "werk/telemetry/metrics.hpp"
 
 namespace werk::gateway {
+
+class Calls;
 
 struct CallCounters {
   std::uint64_t active = 0;
@@ -19,16 +26,30 @@ struct CallCounters {
   std::uint64_t cancelled = 0;
 };
 
-class Call {
+class Call final : public runtime::WaitObserver {
  public:
-  enum class Outcome : std::uint8_t { served, failed, cancelled };
+  using Outcome = telemetry::Outcome;
+  using Phase = telemetry::CallPhase;
 
-  Call(CallCounters& counters, async::Clock& clock, std::string id, std::string route);
+  Call(Calls& calls, std::string id, std::string route);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
-  ~Call();
+  ~Call() override;
 
   const std::string& id() const { return id_; }
+  const std::string& route() const { return route_; }
+  telemetry::Dialect dialect() const;
+
+  // Which installed model and which runtime it is for.
+  void routed(routing::SharedRoute way) { way_ = std::move(way); }
+  void waits_for(runtime::WaitFor what) override;
+  // It may run: the engine gets it now.
+  void admitted();
+  // The engine counts its prompt and generates nothing.
+  void counting() { enter(Phase::prompt); }
+  // A piece of the engine's stream came, after which the answer has so many parts. Returns how many
+  // of them are new.
+  std::uint64_t piece(std::uint64_t parts, async::TimePoint now);
   // The answer itself begins, whatever was sent to bridge the wait.
   void first_byte();
   bool answer_has_begun() const { return first_byte_.has_value(); }
@@ -36,7 +57,21 @@ class Call {
   void failed(const Error& error);
   void cancelled() { ended(Outcome::cancelled); }
 
-  std::string model;
+  Phase phase() const { return phase_; }
+  async::TimePoint phase_since() const { return phase_since_; }
+  async::TimePoint begun() const { return begun_; }
+  // When the engine said something last; from when it was asked.
+  async::TimePoint last_life() const { return last_life_; }
+  std::uint64_t parts() const { return parts_; }
+  // Empty until it is routed.
+  std::string_view model_id() const;
+  std::string runtime_key() const;
+  // The installed model's id, else what the client asked for, cut short. Empty: neither is known.
+  std::string shown_model() const;
+
+  std::string model;   // as the client wrote it
+  std::string client;  // its address
+  bool streamed = false;
   async::Duration load_time{};
   async::Duration permit_time{};
   std::optional<std::uint64_t> prompt_tokens;
@@ -45,14 +80,25 @@ class Call {
   int status = 200;
 
  private:
-  CallCounters& counters_;
-  async::Clock& clock_;
+  void enter(Phase phase);
+  void write_access_line(async::Duration total) const;
+
+  Calls& calls_;
   std::string id_;
   std::string route_;
   async::TimePoint begun_;
+  Phase phase_ = Phase::reading;
+  async::TimePoint phase_since_;
+  async::TimePoint last_life_;
+  routing::SharedRoute way_;
+  bool admitted_ = false;
+  std::uint64_t parts_ = 0;
+  async::TimePoint last_part_{};
+  telemetry::Histogram inter_token_ = telemetry::inter_token_histogram();
   std::optional<async::Duration> first_byte_;
   Outcome outcome_ = Outcome::failed;
-  std::string cause_;
+  std::optional<Error> error_;
+  std::list<const Call*>::iterator place_;  // in the list of active calls
 };
 
 }  // namespace werk::gateway

@@ -111,7 +111,8 @@ async::awaitable<Result<std::string>> Control::loaded(const routing::Route& rout
   if (!lease) co_return pass_on(lease);
   const std::vector<runtime::RuntimeSnapshot> all = parts_.cache.snapshot();
   const auto one = std::ranges::find(all, route.plan.key.text(), &runtime::RuntimeSnapshot::key);
-  if (one != all.end()) co_return runtime_page(*one);
+  const MemoryOf memory_of = [this](int pid) { return parts_.readings.memory_of(pid); };
+  if (one != all.end()) co_return runtime_page(*one, memory_of);
   // It may have died in this very turn.
   co_return fail(ErrorCode::engine_failed, Origin::engine, "the engine ended once it was loaded");
 }

@@ -8,8 +8,9 @@
 #include <string>
 
 #include "werk/engine/output_logs.hpp"
-#include "werk/gateway/call.hpp"
+#include "werk/gateway/calls.hpp"
 #include "werk/gateway/installed_models.hpp"
+#include "werk/gateway/machine_readings.hpp"
 #include "werk/gateway/routes.hpp"
 #include "werk/http/exchange.hpp"
 #include "werk/routing/router.hpp"
@@ -25,6 +26,7 @@ struct ControlParts {
   engine::OutputLogs& output;
   async::Clock& clock;
   const CallCounters& calls;
+  MachineReadings& readings;
 };
 
 class Control {

@@ -127,7 +127,10 @@ async::awaitable<Result<std::string>> EngineCall::read_body(std::uint64_t bytes_
 }
 
 async::awaitable<Result<routing::SharedRoute>> EngineCall::find_route(std::string model) {
-  co_return co_await parts_.models.route(parts_.router, std::move(model));
+  Result<routing::SharedRoute> route =
+      co_await parts_.models.route(parts_.router, std::move(model));
+  if (route) call_.routed(*route);
+  co_return route;
 }
 
 async::awaitable<Result<runtime::Admission>> EngineCall::admit(const routing::Route& route,
@@ -136,10 +139,12 @@ async::awaitable<Result<runtime::Admission>> EngineCall::admit(const routing::Ro
   runtime::Ask ask;
   ask.weight = weight;
   ask.client = exchange_.request().peer;
+  ask.observer = &call_;
   Result<runtime::Admission> admission = co_await wait(route, std::move(ask), early);
   if (!admission) co_return pass_on(admission);
   call_.load_time = admission->load_time;
   call_.permit_time = admission->permit_time;
+  call_.admitted();
   co_return admission;
 }
 
@@ -300,6 +305,7 @@ async::awaitable<Status> EngineCall::talk_to_port(runtime::Admission& admission,
     if (!event) co_return fail(gave_up(event.error(), silence));
     silence.pause();
     Status taken = filter.event("", *event, writer.sink());
+    note_piece(filter.facts(), admission.lease, now);
     // Tokens that came before a failure still reach the client.
     Status written = co_await writer.flush(filter.facts());
     if (written && sign_is_due()) written = co_await show_sign();
@@ -325,6 +331,7 @@ async::awaitable<Status> EngineCall::relay(http::Response& engine, SilenceLimit&
     if (bytes->empty()) break;
     silence.pause();
     Status relayed = co_await piece(*bytes, filter, writer);
+    note_piece(filter.facts(), lease, now);
     if (relayed && sign_is_due()) relayed = co_await show_sign();
     silence.life();
     if (!relayed) co_return relayed;
@@ -433,6 +440,16 @@ async::awaitable<Result<std::uint64_t>> EngineCall::count_by_http(const EngineWa
                  "the engine's count of tokens can't be read");
 }
 
+void EngineCall::note_piece(const ChatStreamFacts& facts, const runtime::Lease& lease,
+                            async::TimePoint now) {
+  if (facts.started && !call_.prompt_tokens) {
+    call_.prompt_tokens = facts.started->prompt_tokens;
+    call_.cached_tokens = facts.started->cached_tokens;
+  }
+  const std::uint64_t fresh = call_.piece(facts.content_events, now);
+  if (fresh > 0) lease.note_output(fresh, now);
+}
+
 void EngineCall::note_tokens(const ChatStreamFacts& facts, const runtime::Lease& lease) {
   if (facts.started) {
     call_.prompt_tokens = facts.started->prompt_tokens;
@@ -440,7 +457,7 @@ void EngineCall::note_tokens(const ChatStreamFacts& facts, const runtime::Lease&
   }
   if (facts.usage) {
     call_.prompt_tokens = facts.usage->prompt_tokens;
-    call_.cached_tokens = facts.usage->cached_tokens;
+    if (facts.usage->cached_tokens) call_.cached_tokens = facts.usage->cached_tokens;
     call_.completion_tokens = facts.usage->completion_tokens;
   }
   const std::uint64_t prompt = call_.prompt_tokens.value_or(0);

@@ -164,6 +164,8 @@ class EngineCall {
   Error gave_up(const Error& error, const SilenceLimit& silence);
   async::awaitable<Error> explain(Error error, runtime::Lease& lease, const EngineWay& way);
   void tell_health(engine::Runtime& runtime, const Status& talked) const;
+  // After each piece of the engine's stream, with the time at which it came.
+  void note_piece(const ChatStreamFacts& facts, const runtime::Lease& lease, async::TimePoint now);
   void note_tokens(const ChatStreamFacts& facts, const runtime::Lease& lease);
 
   const CallParts& parts_;

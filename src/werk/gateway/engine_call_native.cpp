@@ -77,6 +77,7 @@ async::awaitable<Status> EngineCall::relay_events(http::Response& engine, Silenc
     silence.pause();
     parser_.feed(*bytes);
     Status fed = feed_relay(relay, out);
+    note_piece(relay.facts(), lease, now);
     // What came before a failure still reaches the client.
     Status written = co_await write_events(exchange_, call_, out);
     if (written && sign_is_due()) written = co_await show_sign();

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "werk/base/digest.hpp"
 #include "werk/base/text.hpp"
 #include "werk/gateway/errors.hpp"
 #include "werk/gateway/hops.hpp"
 #include "werk/gateway/messages_errors.hpp"
+#include "werk/gateway/node_gauges.hpp"
 #include "werk/gateway/tagged_exchange.hpp"
 
 namespace werk::gateway {
@@ -83,10 +85,14 @@ Gateway::Gateway(GatewaySettings settings, GatewayParts parts)
       parts_(parts),
       access_(settings_.access),
       budget_(settings_.buffered_bodies_bytes_max),
+      calls_(parts.clock, parts.recorder),
+      readings_(parts.clock),
+      events_(parts.clock, parts.recorder.events()),
       chat_(settings_.chat, call_parts()),
       messages_(settings_.chat, settings_.prompt_edits, call_parts()),
       control_(ControlParts{parts.models, parts.router, parts.cache, parts.output, parts.clock,
-                            counters_}) {}
+                            calls_.counters(), readings_}),
+      begun_(parts.clock.now()) {}
 
 CallParts Gateway::call_parts() {
   return {parts_.clock,  parts_.models, parts_.router,    parts_.cache,
@@ -152,13 +158,9 @@ async::awaitable<void> Gateway::answer(const Asked& asked, const FoundRoute& rou
     case RouteId::count_tokens:
       co_await answer_call(asked, "/v1/messages/count_tokens", route.id);
       break;
-    case RouteId::observability: {
-      const std::string page =
-          observability_page(settings_.node, draining_, state_of(parts_.cache), counters_);
-      http::ResponseHead head = head_of(kJson);
-      co_await asked.exchange.respond(std::move(head), page);
-      break;
-    }
+    case RouteId::observability: co_await answer_observability(asked); break;
+    case RouteId::metrics: co_await answer_metrics(asked); break;
+    case RouteId::events: co_await answer_events(asked); break;
     case RouteId::load_model:
     case RouteId::unload_model:
     case RouteId::pin_model:
@@ -169,17 +171,64 @@ async::awaitable<void> Gateway::answer(const Asked& asked, const FoundRoute& rou
 }
 
 async::awaitable<void> Gateway::answer_ready(const Asked& asked) {
-  Error error;
-  if (draining_ == Draining::yes) {
-    error = draining_error();
-  } else if (!not_ready_.empty()) {
-    error = Error{ErrorCode::start_failed, not_ready_};
-  } else {
+  std::optional<Error> error = not_ready(state_of(parts_.cache));
+  if (!error) {
     http::ResponseHead head = head_of(kJson);
     co_await asked.exchange.respond(std::move(head), "{\"status\":\"ready\"}");
     co_return;
   }
-  co_await asked.fail_with(std::move(error));
+  co_await asked.fail_with(std::move(*error));
+}
+
+std::optional<Error> Gateway::not_ready(const CacheState& cache) const {
+  if (draining_ == Draining::yes) return draining_error();
+  if (!not_ready_.empty()) return Error{ErrorCode::start_failed, not_ready_};
+  return gateway::not_ready(settings_.ready, parts_.loop_lag.worst(), cache.runtimes, calls_);
+}
+
+NodeState Gateway::state(const CacheState& cache) {
+  const telemetry::ProcessStats own = readings_.own();
+  NodeState state;
+  state.draining = draining_;
+  state.uptime_s = std::chrono::duration<double>(parts_.clock.now() - begun_).count();
+  state.loop_lag_s = std::chrono::duration<double>(parts_.loop_lag.worst()).count();
+  state.connections = connections_ ? connections_() : 0;
+  state.memory_bytes = own.resident_bytes;
+  state.open_files = own.open_files;
+  if (const auto cause = not_ready(cache)) state.not_ready = cause->message;
+  return state;
+}
+
+async::awaitable<void> Gateway::answer_observability(const Asked& asked) {
+  const CacheState cache = state_of(parts_.cache);
+  const NodeState node = state(cache);
+  const MemoryOf memory_of = [this](int pid) { return readings_.memory_of(pid); };
+  const std::string page = observability_page(settings_.node, node, cache, calls_, memory_of);
+  http::ResponseHead head = head_of(kJson);
+  co_await asked.exchange.respond(std::move(head), page);
+}
+
+async::awaitable<void> Gateway::answer_metrics(const Asked& asked) {
+  const auto catalogue = co_await parts_.models.current();
+  std::set<std::string_view> installed;
+  for (const model::InstalledModel& model : catalogue->models())
+    installed.insert(model.manifest.id);
+  parts_.recorder.metrics().keep_models(installed);
+  const CacheState cache = state_of(parts_.cache);
+  const NodeState node = state(cache);
+  const MemoryOf memory_of = [this](int pid) { return readings_.memory_of(pid); };
+  telemetry::Gauges gauges = node_gauges(node, cache, memory_of);
+  gauges.version = settings_.node.version;
+  gauges.calls_active = calls_.counters().active;
+  gauges.process = readings_.own();
+  const std::string page = telemetry::metrics_page(parts_.recorder.metrics(), gauges);
+  http::ResponseHead head = head_of(telemetry::kMetricsType);
+  co_await asked.exchange.respond(std::move(head), page);
+}
+
+async::awaitable<void> Gateway::answer_events(const Asked& asked) {
+  Status told = co_await events_.follow(asked.exchange);
+  if (!told && !asked.exchange.started()) co_await asked.fail_with(std::move(told.error()));
 }
 
 async::awaitable<void> Gateway::answer_models(const Asked& asked) {
@@ -205,7 +254,8 @@ async::awaitable<void> Gateway::answer_model(const Asked& asked, std::string nam
 }
 
 async::awaitable<void> Gateway::answer_call(const Asked& asked, std::string route, RouteId id) {
-  Call call(counters_, parts_.clock, asked.id, std::move(route));
+  Call call(calls_, asked.id, std::move(route));
+  call.client = asked.exchange.request().peer;
   Status taken = check_hops(asked.exchange.request().headers, settings_.node_id);
   if (draining_ == Draining::yes) taken = fail(draining_error());
   if (!taken) {

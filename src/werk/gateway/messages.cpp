@@ -141,6 +141,7 @@ async::awaitable<Status> Messages::run_generation(http::Exchange& exchange, Call
   if (!job->request && !(route && job->may_run_on(**route))) co_return pass_on(job->request);
   if (!route) co_return pass_on(route);
   EarlyHeaders early;
+  call.streamed = job->stream;
   if (job->stream) early = {settings_.early_headers, kMessagesPing};
   Result<runtime::Admission> admission = co_await engine_call.admit(**route, 1, early);
   if (!admission) co_return pass_on(admission);
@@ -217,8 +218,9 @@ async::awaitable<Status> Messages::run_count(http::Exchange& exchange, Call& cal
   if (!route) co_return pass_on(route);
   // Counting needs the runtime but no slot of it.
   Result<runtime::Lease> lease =
-      co_await parts_.cache.acquire(*(*route)->engine, (*route)->plan, exchange.gone());
+      co_await parts_.cache.acquire(*(*route)->engine, (*route)->plan, exchange.gone(), &call);
   if (!lease) co_return pass_on(lease);
+  call.counting();
   Result<Question> question = question_for(lease->runtime(), (*route)->plan.manifest.id, *job);
   if (!question) co_return pass_on(question);
   const Result<std::uint64_t> tokens =

@@ -74,6 +74,7 @@ async::awaitable<Status> OpenAiChat::generate(http::Exchange& exchange, Call& ca
   Result<routing::SharedRoute> route = co_await engine_call.find_route(job.model);
   if (!route) co_return pass_on(route);
   EarlyHeaders early;
+  call.streamed = job.view.stream;
   if (job.view.stream) early = {settings_.early_headers, kWaitingComment};
   Result<runtime::Admission> admission =
       co_await engine_call.admit(**route, job.view.choices, early);

@@ -17,7 +17,7 @@ struct Row {
   KeyRule key;
 };
 
-constexpr std::array<Row, 11> kRows = {{
+constexpr std::array<Row, 13> kRows = {{
     {"/", RouteId::root, "GET", KeyRule::open},
     {"/health", RouteId::health, "GET", KeyRule::open},
     {"/livez", RouteId::livez, "GET", KeyRule::open},
@@ -27,6 +27,8 @@ constexpr std::array<Row, 11> kRows = {{
     {"/v1/messages", RouteId::messages, "POST", KeyRule::needed},
     {"/v1/messages/count_tokens", RouteId::count_tokens, "POST", KeyRule::needed},
     {"/werk/v1/observability", RouteId::observability, "GET", KeyRule::needed},
+    {"/werk/v1/events", RouteId::events, "GET", KeyRule::needed},
+    {"/metrics", RouteId::metrics, "GET", KeyRule::needed},
     {"/werk/v1/stop", RouteId::stop, "POST", KeyRule::needed},
     {"/werk/v1/logs", RouteId::logs, "GET", KeyRule::needed},
 }};

@@ -22,6 +22,8 @@ enum class RouteId : std::uint8_t {
   messages,
   count_tokens,
   observability,
+  events,
+  metrics,
   load_model,
   unload_model,
   pin_model,

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "werk/base/text.hpp"
+#include "werk/gateway/call_pages.hpp"
 
 namespace werk::gateway {
 
@@ -85,6 +86,22 @@ json::value optional_time(std::chrono::system_clock::time_point time) {
   return time.time_since_epoch().count() == 0 ? json::value(nullptr) : json::value(timestamp(time));
 }
 
+json::object node_object(const NodeFacts& node, const NodeState& state) {
+  json::object object;
+  object["version"] = node.version;
+  object["pid"] = node.pid;
+  object["started_at"] = timestamp(node.started_at);
+  object["draining"] = state.draining == Draining::yes;
+  object["uptime_s"] = state.uptime_s;
+  object["loop_lag_s"] = state.loop_lag_s;
+  object["connections"] = state.connections;
+  object["memory_bytes"] = state.memory_bytes;
+  object["open_files"] = state.open_files;
+  object["ready"] = state.not_ready.empty();
+  object["not_ready"] = optional_text(state.not_ready);
+  return object;
+}
+
 json::object pool_object(const runtime::PoolSnapshot& pool) {
   json::object object;
   object["name"] = pool.name;
@@ -95,7 +112,13 @@ json::object pool_object(const runtime::PoolSnapshot& pool) {
   return object;
 }
 
-json::object runtime_object(const runtime::RuntimeSnapshot& runtime) {
+json::value optional_seconds(const std::optional<async::Duration>& duration) {
+  return duration ? json::value(std::chrono::duration<double>(*duration).count())
+                  : json::value(nullptr);
+}
+
+json::object runtime_object(const runtime::RuntimeSnapshot& runtime, const MemoryOf& memory_of) {
+  const bool owned = runtime.ownership == engine::Ownership::owned;
   json::object slots;
   slots["total"] = optional_number(runtime.slots_total);
   slots["busy"] = runtime.slots_busy;
@@ -103,6 +126,9 @@ json::object runtime_object(const runtime::RuntimeSnapshot& runtime) {
   object["key"] = runtime.key;
   object["model"] = runtime.model;
   object["engine"] = runtime.engine;
+  object["pool"] = runtime.pool;
+  object["ownership"] = owned ? "owned" : "external";
+  object["resident"] = owned ? json::value(true) : json::value(nullptr);
   object["state"] = runtime::name_of(runtime.state);
   object["pid"] = optional_number(runtime.pid);
   object["since"] = timestamp(runtime.since);
@@ -112,9 +138,11 @@ json::object runtime_object(const runtime::RuntimeSnapshot& runtime) {
   object["progress"] = optional_text(runtime.progress);
   object["pinned"] = runtime.pinned == runtime::Pinned::yes;
   object["last_used"] = optional_time(runtime.last_used);
-  const auto idle = runtime.idle_timeout;
-  object["idle_timeout_s"] =
-      idle ? json::value(std::chrono::duration<double>(*idle).count()) : json::value(nullptr);
+  object["idle_timeout_s"] = optional_seconds(runtime.idle_timeout);
+  object["memory_bytes"] =
+      runtime.pid ? optional_number(memory_of(*runtime.pid)) : json::value(nullptr);
+  object["load_seconds"] = optional_seconds(runtime.load_time);
+  object["output_tokens_per_second"] = optional_number(runtime.output_per_second);
   object["calls"] = runtime.usage.calls;
   json::object tokens;
   const bool tells_cached =
@@ -160,38 +188,40 @@ std::string model_page(const model::InstalledModel& model, std::string_view name
   return json::serialize(model_object(model.manifest, name, speaks));
 }
 
-std::string runtime_page(const runtime::RuntimeSnapshot& runtime) {
-  return json::serialize(runtime_object(runtime));
+std::string runtime_page(const runtime::RuntimeSnapshot& runtime, const MemoryOf& memory_of) {
+  return json::serialize(runtime_object(runtime, memory_of));
 }
 
 CacheState state_of(const runtime::RuntimeCache& cache) {
-  return {cache.snapshot(), cache.pools(), cache.pins(), cache.waiting()};
+  return {cache.snapshot(), cache.pools(), cache.pins(), cache.waits()};
 }
 
-std::string observability_page(const NodeFacts& node, Draining draining, const CacheState& cache,
-                               const CallCounters& calls) {
-  json::object node_object;
-  node_object["version"] = node.version;
-  node_object["pid"] = node.pid;
-  node_object["started_at"] = timestamp(node.started_at);
-  node_object["draining"] = draining == Draining::yes;
+std::string observability_page(const NodeFacts& node, const NodeState& state,
+                               const CacheState& cache, const Calls& calls,
+                               const MemoryOf& memory_of) {
   json::array list;
-  for (const runtime::RuntimeSnapshot& one : cache.runtimes) list.push_back(runtime_object(one));
+  for (const runtime::RuntimeSnapshot& one : cache.runtimes)
+    list.push_back(runtime_object(one, memory_of));
   json::array pools;
   for (const runtime::PoolSnapshot& one : cache.pools) pools.push_back(pool_object(one));
+  const CallCounters& counters = calls.counters();
   json::object counts;
-  counts["active"] = calls.active;
-  counts["waiting"] = cache.waiting;
-  counts["served"] = calls.served;
-  counts["failed"] = calls.failed;
-  counts["cancelled"] = calls.cancelled;
+  counts["active"] = counters.active;
+  counts["waiting"] = cache.waits.all();
+  counts["served"] = counters.served;
+  counts["failed"] = counters.failed;
+  counts["cancelled"] = counters.cancelled;
+  ActiveCalls active = active_calls(calls);
   json::object page;
   page["schema"] = 1;
-  page["node"] = std::move(node_object);
+  page["node"] = node_object(node, state);
   page["runtimes"] = std::move(list);
   page["pools"] = std::move(pools);
   page["pins"] = json::array(cache.pins.begin(), cache.pins.end());
   page["calls"] = std::move(counts);
+  page["active_calls"] = std::move(active.list);
+  page["active_calls_left_off"] = active.left_off;
+  page["recent_calls"] = recent_calls(calls);
   return json::serialize(page);
 }
 

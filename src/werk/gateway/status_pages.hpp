@@ -4,11 +4,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "werk/gateway/call.hpp"
+#include "werk/gateway/calls.hpp"
 #include "werk/model/store.hpp"
 #include "werk/routing/catalogue.hpp"
 #include "werk/runtime/runtime_cache.hpp"
@@ -34,13 +35,28 @@ struct CacheState {
   std::vector<runtime::RuntimeSnapshot> runtimes;
   std::vector<runtime::PoolSnapshot> pools;
   std::vector<std::string> pins;  // model ids, loaded or not
-  std::size_t waiting = 0;
+  runtime::Waits waits;
 };
 CacheState state_of(const runtime::RuntimeCache& cache);
 
-std::string observability_page(const NodeFacts& node, Draining draining, const CacheState& cache,
-                               const CallCounters& calls);
-std::string runtime_page(const runtime::RuntimeSnapshot& runtime);
+// What a process and its children have in memory; none where it can't be told.
+using MemoryOf = std::function<std::optional<std::uint64_t>(int pid)>;
+
+// What the node is at, besides its runtimes and calls.
+struct NodeState {
+  Draining draining = Draining::no;
+  double uptime_s = 0;
+  double loop_lag_s = 0;
+  std::size_t connections = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t open_files = 0;
+  std::string not_ready;  // empty: it is ready
+};
+
+std::string observability_page(const NodeFacts& node, const NodeState& state,
+                               const CacheState& cache, const Calls& calls,
+                               const MemoryOf& memory_of);
+std::string runtime_page(const runtime::RuntimeSnapshot& runtime, const MemoryOf& memory_of);
 
 // "2026-11-29T22:44:02Z"
 std::string timestamp(std::chrono::system_clock::time_point time);
