@@ -14,7 +14,7 @@ TEST_ENV := WERK_HOME='$(WERK_TEST_CACHE)/home' WERK_TEST_SDKS='$(WERK_TEST_CACH
 CTEST := ctest --output-on-failure --no-tests=error --parallel $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help build serve test test-fast test-engines bench asan tsan fuzz tidy format install clean \
+.PHONY: help build serve test test-fast test-engines bench soak asan tsan fuzz tidy format install clean \
         test-home setup-build setup-test setup-bench setup-fuzz setup-format
 MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
@@ -51,6 +51,10 @@ bench: setup-bench build/release/build.ninja ## measure (ARGS names single bench
 	cmake --build build/release
 	@$(MAKE) test-home
 	$(TEST_ENV) bench/run $(ARGS)
+
+soak: setup-test build/release/build.ninja ## four callers, kills and unloads for SOAK_SECONDS (1800); SOAK_SEED repeats a run
+	cmake --build build/release --target werk_soak
+	build/release/tests/soak/werk_soak
 
 asan: build/asan/build.ninja ## build everything with the address and undefined behaviour sanitizers
 	cmake --build build/asan
