@@ -54,7 +54,7 @@ void set_option(int descriptor, int level, int name, int value) {
   ::setsockopt(descriptor, level, name, &value, sizeof value);
 }
 
-void prepare_accepted(int descriptor, int family, bool loopback) {
+void prepare_connected(int descriptor, int family, bool loopback) {
   if (family == AF_UNIX) return;
   set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
   if (loopback) return;
@@ -180,7 +180,7 @@ Accepted accept_one(const Listening& listener) {
   }
   accepted.loopback = is_loopback(peer);
   accepted.peer = peer_text(peer);
-  prepare_accepted(accepted.descriptor, listener.family, accepted.loopback);
+  prepare_connected(accepted.descriptor, listener.family, accepted.loopback);
   return accepted;
 }
 
@@ -198,7 +198,7 @@ Connecting begin_to_connect(const Address& address) {
     connecting.error = errno;
     return connecting;
   }
-  if (connecting.family != AF_UNIX) set_option(connecting.descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+  prepare_connected(connecting.descriptor, connecting.family, is_loopback(target->address));
   if (::connect(connecting.descriptor, &target->address.any, target->size) == 0) return connecting;
   connecting.error = errno;
   if (connecting.error != EINPROGRESS) {

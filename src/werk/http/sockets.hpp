@@ -1,6 +1,7 @@
 // The socket calls of the operating system that servers and clients need, without any waiting:
 // opening listeners, accepting, and beginning to connect. Descriptors are non-blocking, closed on
-// exec, and the caller's to close; TCP_NODELAY is set on every TCP connection. Inside http only.
+// exec, and the caller's to close; TCP_NODELAY is set on every TCP connection, and a peer on
+// another machine is asked after 30 s of silence whether it still lives. Inside http only.
 #pragma once
 
 #include <cstdint>
