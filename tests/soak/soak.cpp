@@ -43,7 +43,7 @@ class Soak {
         random_(seed),
         node_({.models = {{"a"}, {"b"}, {"c"}},
                .engine = {{"reply", {{"tokens", 40}, {"pace_us", 4'000}}}},
-               .arguments = {"--parallel", "2", "--max-resident", "2", "--log-level", "warn"}}) {}
+               .arguments = {"--parallel", "2", "--max-resident", "2", "--log-level", "info"}}) {}
 
   int run() {
     // What a node has met once it keeps: threads, caches, buffers.
