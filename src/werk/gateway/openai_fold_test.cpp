@@ -13,10 +13,7 @@
 namespace werk::gateway {
 namespace {
 
-std::filesystem::path data_folder() {
-  const std::filesystem::path here = __FILE__;
-  return here.parent_path().parent_path().parent_path().parent_path() / "tests/data/fold";
-}
+std::filesystem::path data_folder() { return WERK_FOLD_FILES; }
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
