@@ -94,10 +94,15 @@ TEST(Top, ShowsARuntimeAndACallAndQuitsLeavingTheTerminalAsItWas) {
   const std::string row = top.line("a  ");
   EXPECT_NE(row.find("ready"), std::string::npos) << row;
   EXPECT_NE(row.find("1/2"), std::string::npos) << row;
+  top.await(" prompt ");
+  node.engines().step(generation.engine, generation.request(), 2);
+  top.await(" generating ");
   node.engines().finish(generation.engine, generation.request());
   call.whole_body();
   top.await("Calls active 0  served 1");
   top.await(" 0/2 ");
+  top.await_gone(" generating ");
+  top.await(" served    ");
   EXPECT_EQ(top.process().terminal_modes().c_lflag & ECHO, 0u);
   top.quit();
 }
@@ -276,6 +281,10 @@ TEST(Top, OncePrintsTheSameAsTextAndAsJson) {
   EXPECT_EQ(runtime.at("state").as_string(), "ready");
   EXPECT_EQ(runtime.at("calls").to_number<int>(), 1);
   EXPECT_TRUE(runtime.contains("output_tokens_per_second"));
+  EXPECT_GT(runtime.at("memory_bytes").to_number<std::uint64_t>(), 0u);
+  EXPECT_TRUE(report.at("calls").as_array().empty());
+  ASSERT_EQ(report.at("recent_calls").as_array().size(), 1u);
+  EXPECT_EQ(report.at("recent_calls").at(0).at("outcome").as_string(), "served");
 }
 
 TEST(Top, ANodeElsewhereIsReachedByItsAddressAndAWrongKeyIsToldBeforeAnyScreen) {

@@ -105,6 +105,11 @@ std::string fitted(std::string_view text, std::size_t columns, Align align) {
   return align == Align::left ? shown + blanks : blanks + shown;
 }
 
+std::string ending(std::string_view text, std::size_t columns) {
+  while (display_width(text) > columns) text.remove_prefix(first_of(text).bytes.size());
+  return std::string(text);
+}
+
 Line clipped(const Line& line, std::size_t columns) {
   Line clipped;
   std::size_t left = columns;

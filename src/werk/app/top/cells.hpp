@@ -44,6 +44,9 @@ std::size_t display_width(const Line& line);
 // Exactly so many columns: filled up with blanks, or cut with "~" at its end.
 std::string fitted(std::string_view text, std::size_t columns, Align align = Align::left);
 
+// The longest end that fits.
+std::string ending(std::string_view text, std::size_t columns);
+
 // At most so many columns of the line.
 Line clipped(const Line& line, std::size_t columns);
 

@@ -27,6 +27,8 @@ TEST_F(Cells, ATextThatIsTooLongIsCutBetweenCharactersAndMarked) {
   EXPECT_EQ(fitted("\u6a21\u578b", 4), "\u6a21\u578b");
   EXPECT_EQ(fitted("e\u0301e\u0301e\u0301", 2), "e\u0301~");
   EXPECT_EQ(fitted("anything", 0), "");
+  EXPECT_EQ(ending("abcdef", 4), "cdef");
+  EXPECT_EQ(ending("\u6a21\u578b\u6a21", 3), "\u6a21");
   EXPECT_EQ(fitted("ab", 4, Align::right), "  ab");
 }
 

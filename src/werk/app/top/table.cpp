@@ -31,9 +31,10 @@ constexpr std::array kRuntimeColumns = {
 };
 constexpr std::size_t kRateOfRuntime = 5;
 
+constexpr std::size_t kIdColumns = 16;
 constexpr std::array kCallColumns = {
     Column{"MODEL", 'N', 0, kLeft, 0, Order::rising},
-    Column{"CLIENT", 'I', 12, kLeft, 74, Order::rising},
+    Column{"CLIENT", 'I', 15, kLeft, 74, Order::rising},
     Column{"PHASE", 'S', 10, kLeft, 0, Order::rising},
     Column{"AGE", 'A', 6, kRight, 30, Order::falling},
     Column{"PROMPT", 'P', 6, kRight, 50, Order::falling},
@@ -41,7 +42,7 @@ constexpr std::array kCallColumns = {
     Column{"OUT", 'O', 6, kRight, 38, Order::falling},
     Column{"TOK/S", 'T', 6, kRight, 64, Order::falling},
     Column{"API", 'D', 9, kLeft, 100, Order::rising},
-    Column{"ID", 'X', 16, kLeft, 110, Order::rising},
+    Column{"ID", 'X', kIdColumns, kLeft, 110, Order::rising},
 };
 constexpr std::size_t kAgeOfCall = 3;
 
@@ -49,6 +50,13 @@ Cell words(std::string_view text, Style style = Style::normal) {
   const std::string shown = on_one_line(text);
   if (shown.empty()) return {"-", Style::dim, {}};
   return {shown, style, to_lower(shown)};
+}
+
+// Ids begin alike: where one doesn't fit its end is shown.
+Cell named(std::string_view id) {
+  Cell cell = words(id);
+  cell.text = ending(cell.text, kIdColumns);
+  return cell;
 }
 
 Cell figure(std::string text, const Figure& key, Style style = Style::normal) {
@@ -162,7 +170,7 @@ Row row_of(const ActiveCall& call) {
       counted(call.tokens.output),
       figure(rate_text(tokens_per_second(call)), tokens_per_second(call), Style::strong),
       words(call.dialect),
-      words(call.id),
+      named(call.id),
   };
   return row;
 }
@@ -198,7 +206,7 @@ Row row_of(const EndedCall& call) {
       counted(call.tokens.output),
       figure(rate_text(tokens_per_second(call)), tokens_per_second(call)),
       words(call.dialect),
-      words(call.id),
+      named(call.id),
   };
   for (Cell& cell : row.cells) {
     if (cell.style != Style::bad) cell.style = Style::dim;
