@@ -111,8 +111,8 @@ class Bench {
   MockEvents events_;
 };
 
-// The product's own engine and model, found by asking it once; a second model is the same file with
-// one byte behind its end, which is another file to the node and the same to the engine.
+// The product's own engine and model, found by asking it once, and the model's file under two
+// names.
 Kind Bench::real() {
   Kind first;
   first.home = setting_.home;
@@ -124,21 +124,13 @@ Kind Bench::real() {
   learn_engines(first, 1);
   const Words& words = first.engines.at(setting_.model).words;
   const fs::path file = *(std::ranges::find(words, "-m") + 1);
-  const fs::path copy = folder_ / "copy.gguf";
-  fs::copy_file(file, copy);
-  std::ofstream(copy, std::ios::app) << '\0';
   Kind kind = first;
   kind.name = "real engine, " + setting_.model;
   kind.home = folder_ / "real-home";
   kind.models = {"r0", "r1"};
   kind.engines.clear();
   kind.environment = {"WERK_LLAMA_SERVER=" + words.front()};
-  for (const auto& [name, path] : {std::pair{"r0", file}, std::pair{"r1", copy}}) {
-    Child import({setting_.werk, "--model-home", kind.home.string(), "import", path.string(),
-                  "--name", name},
-                 {}, folder_ / "import.log");
-    if (import.wait() != 0) throw std::runtime_error("import failed:\n" + import.log_text());
-  }
+  make_copies(setting_, folder_, "real-home", file, kind.models);
   learn_engines(kind, 2);
   return kind;
 }

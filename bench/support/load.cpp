@@ -32,8 +32,6 @@ std::uint64_t hash_more(std::uint64_t hash, std::string_view text) {
   return hash;
 }
 
-void TextReader::reset() { *this = TextReader(dialect_); }
-
 void TextReader::line(std::string_view text) {
   if (text.starts_with("event: ")) return;
   const bool messages = dialect_ == Dialect::messages;
@@ -66,10 +64,9 @@ void TextReader::read(std::string& body, More more) {
 
 Load::Load(LoadPlan plan)
     : plan_(std::move(plan)), poll_(::epoll_create1(EPOLL_CLOEXEC)), buffer_(kBufferBytes) {
-  connections_.resize(plan_.connections);
+  connections_.resize(plan_.clients.empty() ? plan_.connections : plan_.clients.size());
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     connections_[i].index = i;
-    connections_[i].text = TextReader(plan_.dialect);
     open(connections_[i]);
   }
 }
@@ -81,11 +78,26 @@ Load::~Load() {
 
 void Load::open(Connection& connection) {
   if (connection.file >= 0) ::close(connection.file);
-  connection.file = connect_to(plan_.endpoint, Blocking::no);
+  connection.file = connect_to(endpoint_of(connection), Blocking::no);
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = connection.index;
   ::epoll_ctl(poll_, EPOLL_CTL_ADD, connection.file, &event);
+}
+
+const Endpoint& Load::endpoint_of(const Connection& connection) const {
+  return plan_.clients.empty() ? plan_.endpoint : plan_.clients[connection.index].endpoint;
+}
+
+const std::string& Load::begin_request(Connection& connection) const {
+  if (plan_.clients.empty()) {
+    connection.text = TextReader(plan_.dialect);
+    return plan_.requests[(connection.index + connection.asked) % plan_.requests.size()];
+  }
+  const std::vector<LoadRequest>& own = plan_.clients[connection.index].requests;
+  const LoadRequest& request = own[connection.asked % own.size()];
+  connection.text = TextReader(request.dialect);
+  return request.bytes;
 }
 
 LoadResult Load::run_for(std::chrono::milliseconds length) {
@@ -98,6 +110,7 @@ LoadResult Load::run_times(std::uint64_t requests_per_connection) {
 
 LoadResult Load::run(std::uint64_t requests_per_connection, SteadyTime until) {
   result_ = {};
+  result_.tokens_of.resize(connections_.size());
   until_ = until;
   const SteadyTime begun = steady_now();
   for (Connection& connection : connections_) {
@@ -128,11 +141,9 @@ void Load::go_on(Connection& connection) {
 
 void Load::send(Connection& connection) {
   connection.reader.reset();
-  connection.text.reset();
   connection.body.clear();
   connection.first_us = 0;
-  const std::size_t which = (connection.index + connection.asked) % plan_.requests.size();
-  const std::string& request = plan_.requests[which];
+  const std::string& request = begin_request(connection);
   connection.sent = steady_now();
   const ssize_t sent = ::send(connection.file, request.data(), request.size(), MSG_NOSIGNAL);
   // A request is far smaller than a socket's buffer; what fails is a connection that was closed.
@@ -177,6 +188,7 @@ void Load::finish(Connection& connection) {
   ++result_.answers;
   result_.events += connection.text.events();
   result_.tokens += connection.text.tokens();
+  result_.tokens_of[connection.index] += connection.text.tokens();
   result_.whole_us.push_back(whole_us);
   result_.first_us.push_back(connection.first_us);
   connection.busy = false;

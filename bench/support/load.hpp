@@ -33,7 +33,6 @@ class TextReader {
   // Takes whole lines off the front of `body`; with `ended`, all of it.
   enum class More : std::uint8_t { comes, ended };
   void read(std::string& body, More more);
-  void reset();
   std::uint64_t events() const { return events_; }  // that held text
   std::uint64_t tokens() const { return tokens_; }
   std::uint64_t hash() const { return hash_; }
@@ -46,13 +45,24 @@ class TextReader {
   std::uint64_t hash_ = kHashStart;
 };
 
+// One caller that isn't like the others: where it asks, and what, in turn.
+struct LoadRequest {
+  Dialect dialect = Dialect::openai;
+  std::string bytes;
+};
+struct LoadClient {
+  Endpoint endpoint;
+  std::vector<LoadRequest> requests;
+};
+
 struct LoadPlan {
   Endpoint endpoint;
   Dialect dialect = Dialect::openai;
   // Whole requests; a connection's k-th is number (its own index + k) modulo how many there are.
   std::vector<std::string> requests;
   std::size_t connections = 1;
-  std::uint64_t expected_hash = 0;  // of each answer's text; 0: not checked
+  std::uint64_t expected_hash = 0;       // of each answer's text; 0: not checked
+  std::vector<LoadClient> clients = {};  // a connection each, instead of those above
 };
 
 struct LoadResult {
@@ -61,6 +71,7 @@ struct LoadResult {
   std::uint64_t failures = 0;  // connections lost, statuses other than 200, other text
   std::uint64_t events = 0;
   std::uint64_t tokens = 0;
+  std::vector<std::uint64_t> tokens_of;  // each connection's
   std::vector<double> whole_us;
   std::vector<double> first_us;
   std::string first_failure;
@@ -93,6 +104,8 @@ class Load {
   };
   LoadResult run(std::uint64_t requests_per_connection, SteadyTime until);
   void open(Connection& connection);
+  const Endpoint& endpoint_of(const Connection& connection) const;
+  const std::string& begin_request(Connection& connection) const;
   void send(Connection& connection);
   void receive(Connection& connection);
   void finish(Connection& connection);

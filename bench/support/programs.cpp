@@ -60,7 +60,15 @@ std::string variable(const char* name, std::string otherwise) {
   return value == nullptr ? otherwise : std::string(value);
 }
 
-// A port that was free a moment ago, for a server that can't choose one itself.
+std::string word_behind(const std::vector<std::string>& words, std::string_view flag) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] == flag) return words[i + 1];
+  }
+  return "";
+}
+
+}  // namespace
+
 std::uint16_t free_port() {
   const int file = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -74,15 +82,6 @@ std::uint16_t free_port() {
   ::close(file);
   return ntohs(address.sin_port);
 }
-
-std::string word_behind(const std::vector<std::string>& words, std::string_view flag) {
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i] == flag) return words[i + 1];
-  }
-  return "";
-}
-
-}  // namespace
 
 Folder::Folder() {
   std::string name = (fs::temp_directory_path() / "werk-bench-XXXXXX").string();
@@ -117,6 +116,7 @@ Child::Child(std::vector<std::string> words, const std::vector<std::string>& env
   const std::vector<char*> argv = pointers(words);
   const std::vector<char*> envp = pointers(variables);
   const int out = ::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  begun_ = steady_now();
   pid_ = ::vfork();
   if (pid_ == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -243,6 +243,18 @@ EngineHandle Node::engine(const std::string& part) const {
 
 void Node::stop() { child_.stop(SIGTERM); }
 
+namespace {
+
+void import_model(const Setting& setting, const Folder& folder, const std::string& home,
+                  const fs::path& file, const std::string& model) {
+  Child import({setting.werk, "--model-home", (folder / home).string(), "import", file.string(),
+                "--name", model},
+               {}, folder / "import.log");
+  if (import.wait() != 0) throw std::runtime_error("import failed:\n" + import.log_text());
+}
+
+}  // namespace
+
 void make_home(const Setting& setting, const Folder& folder, const std::string& home,
                const std::vector<std::string>& models) {
   for (const std::string& model : models) {
@@ -250,10 +262,18 @@ void make_home(const Setting& setting, const Folder& folder, const std::string& 
     options.name = model;  // equal files would share one runtime
     const fs::path file = folder / (model + ".gguf");
     if (!test::write_tiny_gguf(file, options)) throw std::runtime_error("can't write a model");
-    Child import({setting.werk, "--model-home", (folder / home).string(), "import", file.string(),
-                  "--name", model},
-                 {}, folder / "import.log");
-    if (import.wait() != 0) throw std::runtime_error("import failed:\n" + import.log_text());
+    import_model(setting, folder, home, file, model);
+  }
+}
+
+void make_copies(const Setting& setting, const Folder& folder, const std::string& home,
+                 const fs::path& file, const std::vector<std::string>& models) {
+  std::size_t bytes = 0;
+  for (const std::string& model : models) {
+    const fs::path copy = folder / (model + ".gguf");
+    fs::copy_file(file, copy);
+    std::ofstream(copy, std::ios::app) << std::string(bytes++, '\0');
+    import_model(setting, folder, home, copy, model);
   }
 }
 

@@ -46,6 +46,8 @@ class Child {
   ~Child();  // kills what still runs
 
   pid_t pid() const { return pid_; }
+  // Just before it was started.
+  std::chrono::steady_clock::time_point begun() const { return begun_; }
   bool running();
   void stop(int signal);  // and waits for the end
   int wait();             // the exit status, or 128 and the signal
@@ -53,6 +55,7 @@ class Child {
 
  private:
   pid_t pid_ = -1;
+  std::chrono::steady_clock::time_point begun_;
   bool running_ = true;
   int status_ = 0;
   std::filesystem::path log_;
@@ -108,6 +111,13 @@ class Node {
   std::uint16_t port_ = 0;
 };
 
+// A port that was free a moment ago, for a server that is told one.
+std::uint16_t free_port();
+
+// A home with models of these names that are all this file, told apart by bytes behind its end:
+// other files to the node and the same to the engine.
+void make_copies(const Setting& setting, const Folder& folder, const std::string& home,
+                 const std::filesystem::path& file, const std::vector<std::string>& models);
 // A home with small models of these names. The mock never looks into them.
 void make_home(const Setting& setting, const Folder& folder, const std::string& home,
                const std::vector<std::string>& models);
@@ -123,6 +133,7 @@ class Nginx {
   ~Nginx();  // by SIGTERM: killed, it would leave its worker behind
   Endpoint endpoint() const { return {"", port_}; }
   pid_t worker() const;
+  std::chrono::steady_clock::time_point begun() const { return child_->begun(); }
 
  private:
   std::uint16_t port_ = 0;
