@@ -102,6 +102,15 @@ TEST_F(RemotePoolTest, FiveHundredCallsInARowTakeAConnectionForEveryNinety) {
   EXPECT_EQ(server_.connections_accepted(), 6u);
 }
 
+TEST_F(RemotePoolTest, AServerOnOneFamilyOnlyIsReachedByANameThatHasBoth) {
+  run(engine_->shut_down());
+  RemoteSettings by_name = settings();
+  by_name.url.host = "localhost";
+  make(std::move(by_name));
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(look(), "looked") << i << ": " << outcome_;
+  EXPECT_EQ(server_.connections_accepted(), 6u) << "no connection was tried in vain and kept";
+}
+
 TEST_F(RemotePoolTest, AConnectionIsNotUsedAgainAfterThePeersUsualIdleTime) {
   ASSERT_EQ(look(), "looked");
   clock_.advance(4s);
