@@ -1,6 +1,7 @@
 #include "werk/app/engine_kinds.hpp"
 
 #include "werk/engine/llama_server/llama_server.hpp"
+#include "werk/engine/remote/remote_engine.hpp"
 #include "werk/engine/worker/worker_engine.hpp"
 
 namespace werk::app {
@@ -12,6 +13,9 @@ std::vector<engine::EngineInfo> engine_kinds() {
   for (const llama::Mode mode : llama::kModes) kinds.push_back(llama::info_of(mode));
   kinds.push_back(worker::info_of(worker::kOnnxGenai));
   kinds.push_back(worker::info_of(worker::kTransformers));
+  engine::remote::RemoteSettings remote;
+  remote.name = "NAME";
+  kinds.push_back(engine::remote::info_of(remote));
   return kinds;
 }
 

@@ -8,7 +8,8 @@
 
 namespace werk::app {
 
-// In the order in which `auto` tries those that read a model's format.
+// In the order in which `auto` tries those that read a model's format; of a remote with the name
+// NAME.
 std::vector<engine::EngineInfo> engine_kinds();
 
 }  // namespace werk::app

@@ -40,19 +40,24 @@ Error not_listed(const std::string& peer, const std::string& id,
 
 }  // namespace
 
+EngineInfo info_of(const RemoteSettings& settings) {
+  EngineInfo info;
+  info.name = format_of(settings.name);
+  info.pool = "remote";
+  info.formats = {format_of(settings.name)};
+  info.overlap = Overlap::native;
+  info.ownership = Ownership::external;
+  info.summary = fmt::format("the server at {}", settings.url.text());
+  return info;
+}
+
 RemoteEngine::RemoteEngine(async::Executor executor, async::Clock& clock, RemoteSettings settings)
     : peer_(executor, clock, std::move(settings)),
       executor_(executor),
       clock_(clock),
       tasks_(std::move(executor)) {
-  const RemoteSettings& remote = peer_.settings();
-  info_.name = format_of(remote.name);
-  info_.pool = "remote";
-  info_.formats = {format_of(remote.name)};
-  info_.overlap = Overlap::native;
-  info_.ownership = Ownership::external;
-  info_.summary = fmt::format("the server at {}", remote.url.text());
-  for (const std::string& id : remote.models) {
+  info_ = info_of(peer_.settings());
+  for (const std::string& id : peer_.settings().models) {
     PeerModel model;
     model.id = id;
     models_.push_back(std::move(model));

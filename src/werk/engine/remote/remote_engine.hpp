@@ -16,6 +16,9 @@
 
 namespace werk::engine::remote {
 
+// What the engine of such a remote declares.
+EngineInfo info_of(const RemoteSettings& settings);
+
 class RemoteEngine final : public Engine {
  public:
   RemoteEngine(async::Executor executor, async::Clock& clock, RemoteSettings settings);
