@@ -69,6 +69,7 @@ TEST(Remote, AnotherWerksModelsAreListedAndServedInBothDialects) {
   HttpCall streamed = message(front, "a", R"(,"stream":true)");
   EXPECT_NE(streamed.whole_body().find("event: message_stop"), std::string::npos);
   EXPECT_EQ(streamed.end(), BodyEnd::proper);
+  peer.process().wait_for_line(" route=/v1/messages ");  // it went there as it was
   EXPECT_EQ(peer.engines().count("spawned"), 1u);
   EXPECT_EQ(front.engines().count("spawned"), 0u);
   const CommandRun list = run_werk({"list"}, {"WERK_HOME=" + front.home().string()});
@@ -226,6 +227,27 @@ TEST(Remote, ANameThatWasImportedThereAMomentAgoIsFound) {
   for (int tries = 0; status == 404 && tries < 100'000; ++tries)
     status = front.chat("later").status();
   EXPECT_EQ(status, 200) << "as soon as the list may be asked for again";
+}
+
+TEST(Remote, NodesThatPointAtEachOtherListNoModelTwiceAndRefuseACallThatGoesRound) {
+  TestNode here({.models = {{"own"}}, .engine = kSays});
+  TestNode there(before(here));
+  const std::string port = std::to_string(here.port());
+  TemporaryFolder folder;
+  const std::string there_url = "url = \"" + url_of(there.port()) + "\"\n";
+  const std::string config =
+      write_config(folder, "[remotes.found]\n" + there_url + "[remotes.named]\n" + there_url +
+                               "models = [\"far/own\"]\n");
+  here.process().signal(SIGTERM);
+  here.process().wait_exit();
+  here.start_again({"--port", port, "--config", config});
+  EXPECT_EQ(models_of(here).size(), 2u) << "its own and the one that its settings name";
+  EXPECT_EQ(here.chat("own").status(), 200);
+  HttpCall round = here.chat("named/far/own");
+  EXPECT_EQ(round.status(), 400) << round.whole_body();
+  EXPECT_EQ(error_text(read_whole(round.whole_body()), "code"), "loop_detected");
+  HttpCall message_round = message(here, "named/far/own");
+  EXPECT_EQ(message_round.status(), 400) << message_round.whole_body();
 }
 
 TEST(Remote, TheKeyReachesThePeerAndNothingElse) {

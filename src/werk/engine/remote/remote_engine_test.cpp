@@ -62,6 +62,7 @@ TEST_F(RemoteEngineTest, WhatThePeerTellsAndTheSettingsBoundAreFacts) {
   const auto target = runtime_->passthrough(Dialect::openai_chat);
   EXPECT_EQ(target->path, "/api/v1/chat/completions");
   EXPECT_EQ(target->count_path, "/api/v1/chat/completions/input_tokens");
+  EXPECT_FALSE(target->profile.names_tools_as_objects) << "a llama-server is known by its models";
 }
 
 TEST_F(RemoteEngineTest, AModelThatThePeerDoesNotListIsNotFoundWithWhatItLists) {

@@ -24,6 +24,16 @@ async::Duration probe_pause(const std::string& name) {
   return kProbeEvery - spread / 2 + std::chrono::milliseconds(within);
 }
 
+// What is known of a llama-server whose template nobody can look at.
+ChatProfile llama_server_profile() {
+  ChatProfile profile;
+  profile.names_tools_as_objects = false;
+  profile.tells_stop_when_verbose = true;
+  profile.reasoning_budget_member = "reasoning_budget_tokens";
+  profile.reports_progress = true;
+  return profile;
+}
+
 }  // namespace
 
 struct RemoteRuntime::Life {
@@ -80,7 +90,10 @@ std::optional<HttpTarget> RemoteRuntime::passthrough(Dialect dialect) const {
   }
   target.path = prefix + "/chat/completions";
   target.profile.reports_progress = facts.is_werk;
-  if (facts.counts_chat) target.count_path = prefix + "/chat/completions/input_tokens";
+  if (facts.counts_chat) {
+    target.count_path = prefix + "/chat/completions/input_tokens";
+    target.profile = llama_server_profile();
+  }
   return target;
 }
 
