@@ -300,6 +300,9 @@ TEST(Remote, TheCommandsTellOfIt) {
   const CommandRun config = run_werk({"config", "--remote", remote}, environment);
   EXPECT_NE(config.out.find(remote + "/v1"), std::string::npos) << config.out;
   EXPECT_EQ(peer.engines().count("spawned"), 0u);
+  const CommandRun asked = run_werk({"run", "a", "hi", "--remote", remote}, environment);
+  EXPECT_EQ(asked.status, 0) << asked.err;
+  EXPECT_NE(asked.out.find("one two"), std::string::npos) << asked.out;
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ Result<NodeAddress> AskedNode::reach() {
 Status AskedNode::check_home() const {
   auto listing = model::Store(home_).list();
   if (!listing) return pass_on(listing);
-  if (!listing->models.empty()) return {};
+  if (!listing->models.empty() || !settings_.remotes.empty()) return {};
   if (!listing->broken.empty()) return fail(listing->broken.front().error);
   return fail(ErrorCode::model_not_found,
               "no model is installed; `werk pull smollm2` brings a small one, `werk import FILE` "
