@@ -17,7 +17,6 @@
 namespace werk::bench {
 namespace {
 
-namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 constexpr std::uint64_t kTokens = 48;
@@ -117,24 +116,6 @@ std::vector<LoadClient> direct(const std::vector<EngineHandle>& engines) {
   return clients;
 }
 
-// The home's own engine and model: the command line that a node started for it.
-Words engine_words(const Setting& setting, const Folder& folder) {
-  Words environment;
-  if (!setting.real_engine.empty()) {
-    environment.push_back("WERK_LLAMA_SERVER=" + setting.real_engine);
-  }
-  Words words = node_words();
-  words.insert(words.end(), {"--model", setting.model});
-  Node node(setting, setting.home, words, environment, folder / "first.log");
-  const LoadRequest request =
-      request_for(Dialect::openai, Answered::whole, setting.model, std::string_view());
-  const Answer first = ask(node.endpoint(), request.bytes);
-  if (first.status != 200) throw std::runtime_error("the first answer failed: " + first.body);
-  Words found = node.engine().words;
-  node.stop();
-  return found;
-}
-
 // Each model is loaded once, and found by the path of its file.
 std::vector<EngineHandle> load_engines(const Node& node) {
   std::vector<EngineHandle> engines;
@@ -151,10 +132,9 @@ std::vector<EngineHandle> load_engines(const Node& node) {
 void run(const Goals&) {
   const Setting setting = read_setting();
   const Folder folder;
-  const Words engine = engine_words(setting, folder);
-  const fs::path file = *(std::ranges::find(engine, "-m") + 1);
-  make_copies(setting, folder, "home", file, kModels);
-  Node node(setting, folder / "home", node_words(), {"WERK_LLAMA_SERVER=" + engine.front()},
+  const EngineFiles files = engine_files(setting, folder);
+  make_copies(setting, folder, "home", files.model, kModels);
+  Node node(setting, folder / "home", node_words(), {"WERK_LLAMA_SERVER=" + files.program},
             folder / "node.log");
   const std::vector<EngineHandle> engines = load_engines(node);
   Way werk(through_node(node));

@@ -266,6 +266,26 @@ void make_home(const Setting& setting, const Folder& folder, const std::string& 
   }
 }
 
+EngineFiles engine_files(const Setting& setting, const Folder& folder) {
+  std::vector<std::string> environment;
+  if (!setting.real_engine.empty()) {
+    environment.push_back("WERK_LLAMA_SERVER=" + setting.real_engine);
+  }
+  Node node(setting, setting.home,
+            {"--backend", "llama-cpu", "--ctx-size", "1024", "--model", setting.model,
+             "--log-level", "warn"},
+            environment, folder / "first.log");
+  const std::string body = fmt::format(
+      R"({{"model":"{}","messages":[{{"role":"user","content":"Hi"}}],"max_tokens":1}})",
+      setting.model);
+  const Answer first =
+      ask(node.endpoint(), http_request("POST", target_of(Dialect::openai), body, ""));
+  if (first.status != 200) throw std::runtime_error("the first answer failed: " + first.body);
+  const std::vector<std::string> words = node.engine().words;
+  node.stop();
+  return {words.front(), *(std::ranges::find(words, "-m") + 1)};
+}
+
 void make_copies(const Setting& setting, const Folder& folder, const std::string& home,
                  const fs::path& file, const std::vector<std::string>& models) {
   std::size_t bytes = 0;

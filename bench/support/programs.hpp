@@ -114,6 +114,13 @@ class Node {
 // A port that was free a moment ago, for a server that is told one.
 std::uint16_t free_port();
 
+// What a node of the home starts for its model.
+struct EngineFiles {
+  std::string program;
+  std::filesystem::path model;
+};
+EngineFiles engine_files(const Setting& setting, const Folder& folder);
+
 // A home with models of these names that are all this file, told apart by bytes behind its end:
 // other files to the node and the same to the engine.
 void make_copies(const Setting& setting, const Folder& folder, const std::string& home,
