@@ -58,6 +58,7 @@ async::Event& Child::exited() { return state_->exited(); }
 std::optional<ExitStatus> Child::status() const { return state_->status(); }
 std::string Child::output_tail() const { return state_->tail().text(); }
 std::uint64_t Child::output_bytes() const { return state_->tail().total_bytes(); }
+void Child::note_shared_memory() { state_->note_shared_memory(); }
 void Child::signal(int number) { state_->signal(number); }
 async::awaitable<ExitStatus> Child::stop(Grace grace) { return stop_and_wait(state_, grace); }
 

@@ -2,8 +2,9 @@
 // handle of one; its owner stops it, and destroying the handle kills the group at once, while
 // Children, which outlives the handles, keeps the process until it is reaped. Output is drained all
 // the time. A child dies with this process (parent-death signal), its helpers die with the child
-// (the group is killed before the child is reaped). Everything here runs on the loop thread, which
-// is the main thread: the kernel ties the parent-death signal to the thread that forked.
+// (the group is killed before the child is reaped); helpers that outlive a leader whom the kernel
+// killed need a guardian besides (Guard). Everything here runs on the loop thread, which is the
+// main thread: the kernel ties the parent-death signal to the thread that forked.
 #pragma once
 
 #include <sys/types.h>
@@ -28,6 +29,11 @@ enum class Stream : std::uint8_t { out, err };
 // One pipe keeps the order in which the child wrote to both; two tell them apart.
 enum class Pipes : std::uint8_t { one, two };
 
+// What ends when this process is killed: the child itself, and what of its helpers follows it; or,
+// by a guardian process, every member of its group. With a guardian the end of the child is also
+// told only once no member is left, and files that they left in shared memory are removed.
+enum class Guard : std::uint8_t { leader, group };
+
 struct Command {
   std::string program;  // a path, or a name to be searched in PATH of `environment`, else our own
   std::vector<std::string> arguments;    // without the program's own name
@@ -37,6 +43,7 @@ struct Command {
   // standard output and error are drained by Child unless 0, 1 or 2 stands here.
   std::vector<std::pair<int, int>> descriptors = {};
   Pipes pipes = Pipes::one;  // with one, everything counts as Stream::err
+  Guard guard = Guard::leader;
   // Called as bytes and lines come (lines at most LineSplitter::kLineBytesMax, without line end);
   // never after the Child was destroyed. May be empty. Must not destroy the Child.
   std::function<void(Stream, std::string_view)> on_output = {};
@@ -76,6 +83,10 @@ class Child {
   // The last kTailBytesMax bytes it printed, and how many there were in all.
   std::string output_tail() const;
   std::uint64_t output_bytes() const;
+
+  // Of a guarded child: remembers what its group shares in memory, so that it can be removed also
+  // after members that ended unseen. Once it has all its helpers.
+  void note_shared_memory();
 
   // To the whole group; nothing once the child was reaped.
   void signal(int number);

@@ -8,6 +8,7 @@
 
 #include "werk/process/child.hpp"
 #include "werk/process/linux.hpp"
+#include "werk/process/linux_group.hpp"
 #include "werk/process/output.hpp"
 
 namespace werk::process {
@@ -26,6 +27,7 @@ class ChildState final : public std::enable_shared_from_this<ChildState> {
   // once, after the reaping.
   void watch(os::Launched launched, Descriptor out, Descriptor err,
              std::function<void()> on_reaped);
+  void note_shared_memory();
   void signal(int number);
   void begin_stop(Grace grace);
   // The handle has gone: kills the group and forgets the callbacks.
@@ -48,19 +50,29 @@ class ChildState final : public std::enable_shared_from_this<ChildState> {
   More read_some(Source& source, std::size_t bytes_max);
   void take(Source& source, std::string_view bytes);
   void close(Source& source);
+  bool is_guarded() const { return command_.guard == Guard::group; }
+  void kill_group();
+  // The leader has ended: ends the rest of the group, then concludes.
   void finish(ExitStatus status);
+  void wait_for_group(ExitStatus status);
+  void conclude(ExitStatus status);
 
   async::Clock& clock_;
   Command command_;
   pid_t pid_ = -1;
+  os::Guardian guardian_;
+  os::SharedFiles shared_files_;
   boost::asio::posix::stream_descriptor process_;
   std::array<Source, 2> sources_;
+  boost::asio::posix::stream_descriptor member_;  // of the group, once the leader has ended
   OutputTail tail_;
   async::Event exited_;
   std::optional<ExitStatus> status_;
   std::function<void()> on_reaped_;
   std::optional<async::TimePoint> kill_due_;
   std::unique_ptr<async::Timer> kill_timer_;
+  bool finishing_ = false;  // the leader has ended
+  std::unique_ptr<async::Timer> group_timer_;
 };
 
 }  // namespace werk::process

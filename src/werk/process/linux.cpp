@@ -21,6 +21,7 @@
 
 #include "werk/base/assert.hpp"
 #include "werk/process/child.hpp"
+#include "werk/process/linux_group.hpp"
 
 namespace werk::process::os {
 
@@ -173,17 +174,54 @@ std::optional<Failure> read_failure(int pipe) {
 
 // No signal may reach the child before its actions are reset: a handler of ours would run in it and
 // write into files it shares with us.
-pid_t fork_with_signals_blocked(Plan& plan) {
+template <class Become>
+pid_t fork_with_signals_blocked(Become become) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = ::fork();
-  if (pid == 0) become_program(plan);
+  if (pid == 0) become();
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;
   return pid;
+}
+
+// Waits for the other end of its pipe, which closes with the last process that holds it. The kernel
+// has killed the leader then; what is left of its group goes here.
+[[noreturn]] void guard(int line, pid_t group) {
+  // A folder that is used can't be unmounted.
+  [[maybe_unused]] const int moved = ::chdir("/");
+  ::setsid();
+  ::prctl(PR_SET_NAME, "werk-guardian");
+  ::close_range(static_cast<unsigned>(line) + 1, ~0U, 0);
+  if (line > 0) ::close_range(0, static_cast<unsigned>(line) - 1, 0);
+  char byte = 0;
+  while (::read(line, &byte, 1) < 0 && errno == EINTR) {
+  }
+  SharedFiles shared;
+  shared.note(group);
+  kill_all_but_trackers(group);
+  wait_for_group_end(group, kTrackerGrace);
+  ::kill(-group, SIGKILL);
+  constexpr std::chrono::seconds kLimit{10};
+  wait_for_group_end(group, kLimit);
+  shared.remove_left();
+  ::_exit(0);
+}
+
+Result<Guardian> start_guardian(pid_t group) {
+  auto pipe = make_pipe();
+  if (!pipe) return pass_on(pipe);
+  Guardian guardian;
+  guardian.pid = fork_with_signals_blocked([&] { guard(pipe->reader.get(), group); });
+  if (guardian.pid < 0) {
+    return fail(ErrorCode::io,
+                fmt::format("cannot start a guardian process: {}", std::strerror(errno)));
+  }
+  guardian.line = std::move(pipe->writer);
+  return guardian;
 }
 
 ExitStatus status_of(const siginfo_t& info) {
@@ -236,7 +274,7 @@ Result<Launched> launch(const std::string& path, const Command& command, Files& 
     plan.limit = &limit;
   }
 
-  const pid_t pid = fork_with_signals_blocked(plan);
+  const pid_t pid = fork_with_signals_blocked([&plan] { become_program(plan); });
   if (pid < 0) {
     return fail(ErrorCode::io, fmt::format("cannot start a process for '{}': {}", command.program,
                                            std::strerror(errno)));
@@ -246,7 +284,7 @@ Result<Launched> launch(const std::string& path, const Command& command, Files& 
   files.null_reader.close();
   files.out_writer.close();
   files.err_writer.close();
-  Launched launched{pid, Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
+  Launched launched{pid, open_process(pid), {}};
   const int pidfd_error = errno;
   const std::optional<Failure> failure = read_failure(failures->reader.get());
   if (failure) {
@@ -259,7 +297,23 @@ Result<Launched> launch(const std::string& path, const Command& command, Files& 
     return fail(ErrorCode::io, fmt::format("cannot watch the process of '{}': {}", command.program,
                                            std::strerror(pidfd_error)));
   }
+  if (command.guard == Guard::group) {
+    auto guardian = start_guardian(pid);
+    if (!guardian) {
+      ::kill(-pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+      return pass_on(guardian);
+    }
+    launched.guardian = std::move(*guardian);
+  }
   return launched;
+}
+
+void dismiss(Guardian& guardian) {
+  if (guardian.pid < 0) return;
+  ::kill(guardian.pid, SIGKILL);
+  ::waitpid(guardian.pid, nullptr, 0);
+  guardian = {};
 }
 
 std::optional<ExitStatus> look(int process) {

@@ -1,7 +1,7 @@
-// The calls that only Linux has, kept in one source file so that another system is one more file:
-// starting a process that dies with this one, waiting for it through a process descriptor, closing
-// what a child must not inherit, locks that belong to an open file. Main thread only where it
-// forks.
+// The calls that only Linux has, kept together (with linux_group) so that another system is one
+// more file: starting a process that dies with this one, waiting for it through a process
+// descriptor, closing what a child must not inherit, locks that belong to an open file. Main thread
+// only where it forks.
 #pragma once
 
 #include <sys/types.h>
@@ -29,16 +29,25 @@ struct Files {
   Descriptor err_reader;
 };
 
+// A process of its own that kills a group when this process has gone: it reads the pipe whose other
+// end only we hold.
+struct Guardian {
+  pid_t pid = -1;
+  Descriptor line;
+};
+
 struct Launched {
   pid_t pid = -1;
   Descriptor process;  // becomes readable when the process has ended
+  Guardian guardian;   // where the command asked for one
 };
 
 Result<Files> open_files(const Command& command);
 
 // Forks and runs `path`; closes the child's ends in `files`. The new process leads a group of its
 // own, is killed when this process ends, has default signal actions, no blocked signal, only the
-// wanted descriptors, and `descriptor_limit` as its soft limit if given.
+// wanted descriptors, and `descriptor_limit` as its soft limit if given. With Guard::group it has a
+// guardian, in a session of its own and without any file of ours but its pipe.
 Result<Launched> launch(const std::string& path, const Command& command, Files& files,
                         std::optional<std::uint64_t> descriptor_limit);
 
@@ -47,6 +56,9 @@ std::optional<ExitStatus> look(int process);
 // Blocks until it has ended; it stays unreaped.
 ExitStatus wait_for_end(int process);
 void reap(int process);
+
+// Ends a guardian whose group has ended, before its leader is reaped; nothing without one.
+void dismiss(Guardian& guardian);
 
 // "SIGTERM"
 std::string signal_name(int number);
