@@ -38,7 +38,11 @@ class FakeRuntime final : public engine::Runtime {
   }
   async::awaitable<void> stop(async::Duration grace) override;
 
+  async::awaitable<bool> says_dead(std::stop_token) override { co_return says_dead_; }
+
   void die(std::string reason);
+  // From now on it says so when it is asked, and doesn't end.
+  void core_died() { says_dead_ = true; }
   void finish_stop() { may_stop_.set(); }
   void native_busy(std::size_t slots) { native_busy_ = slots; }
   std::size_t busy_asked() const { return busy_asked_; }
@@ -52,6 +56,7 @@ class FakeRuntime final : public engine::Runtime {
   std::string reason_;
   std::size_t native_busy_ = 0;
   std::size_t busy_asked_ = 0;
+  bool says_dead_ = false;
 };
 
 class FakeEngine final : public engine::Engine {

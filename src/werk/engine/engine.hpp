@@ -28,6 +28,10 @@ enum class Overlap : std::uint8_t { native, serialized, one_shot };
 // Owned engines are started, stopped and reaped by Werk; external ones are only spoken to.
 enum class Ownership : std::uint8_t { owned, external };
 
+// Whether an engine takes a wish for prefix caching (`serve --persistence`): it has no such thing
+// or does it anyway, it is asked on its launch line, or it belongs to somebody who decides.
+enum class PrefixCachingUse : std::uint8_t { no_effect, on_request, theirs };
+
 // The wire formats in which a runtime may be spoken to as it is.
 enum class Dialect : std::uint8_t { openai_chat, anthropic_messages };
 
@@ -38,6 +42,7 @@ struct EngineInfo {
   std::vector<std::string> formats;  // of models, in the manifest's spelling: "gguf"
   Overlap overlap = Overlap::native;
   Ownership ownership = Ownership::owned;
+  PrefixCachingUse prefix_caching = PrefixCachingUse::no_effect;
   std::string summary;  // one line for people
 };
 
@@ -114,6 +119,7 @@ struct HttpTarget {
   std::string path;           // "/v1/chat/completions"
   std::string authorization;  // whole header value, or empty
   std::string count_path;     // where the same body is counted and not run; empty: nowhere
+  std::string count_member = "input_tokens";  // of the answer: where the count stands
   ChatProfile profile;
   std::string model_name;  // what `model` must be on the wire
 };
@@ -167,6 +173,11 @@ class Runtime {
   // or it could not be reached, broke off, was silent, or a proxy before it said that it is away.
   virtual void call_answered() {}
   virtual void call_failed(const Error& fault) { static_cast<void>(fault); }
+  // A call failed on it as calls on a dead engine do, and it has not ended. Whether the engine
+  // itself says that it is dead (bounded to about two seconds); then it is to be stopped.
+  virtual async::awaitable<bool> says_dead([[maybe_unused]] std::stop_token stop) {
+    co_return false;
+  }
   // Asks the engine how many of its slots work now (bounded to about a second). Used to learn when
   // a slot whose caller left is free again.
   virtual async::awaitable<Result<std::size_t>> busy_slots(std::stop_token stop) = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kEngineErrorBytesMax = 64 * 1024;
 constexpr auto kTrailerWait = 200ms;
-constexpr std::size_t kCountBytesMax = 64 * 1024;
+constexpr std::size_t kCountBytesMax = 16 * 1024 * 1024;  // some list the tokens too
 constexpr auto kCountLimit = 60s;
 
 http::ResponseHead event_stream_head() {
@@ -389,6 +389,7 @@ async::awaitable<Error> EngineCall::explain(Error error, runtime::Lease& lease,
   if (!engine_fault) co_return error;
   if (const std::optional<Error>& cause = lease.end_cause()) co_return *cause;
   const bool dead = co_await lease.settle_death();
+  if (const std::optional<Error>& cause = lease.end_cause()) co_return *cause;
   // What nobody saw die is told by what the call met.
   const bool is_owned = !way.http || way.http->ownership == engine::Ownership::owned;
   if (dead && is_owned) error.message = "the engine died: " + lease.runtime().exit_reason();
@@ -430,10 +431,10 @@ async::awaitable<Result<std::uint64_t>> EngineCall::count_by_http(const EngineWa
                                              limit.token());
   if (!answer) co_return pass_on(answer);
   if (answer->status == 404 && target.ownership == engine::Ownership::owned)
-    co_return fail(ErrorCode::unsupported, "this llama-server is too old to count tokens");
+    co_return fail(ErrorCode::unsupported, "this engine is too old to count tokens");
   if (answer->status != 200)
     co_return fail(engine_refusal(answer->status, answer->headers, answer->body, target));
-  const auto counted = find_member(trim_json(answer->body), "input_tokens");
+  const auto counted = find_member(trim_json(answer->body), target.count_member);
   const auto tokens = json_unsigned(counted.value_or(""));
   if (tokens) co_return *tokens;
   co_return fail(ErrorCode::engine_failed, Origin::engine,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <string>
 
 #include "werk/base/json_cursor.hpp"
@@ -19,6 +20,7 @@ struct Details {
   std::string message;
   std::string type;
   std::string code;  // where it is a word
+  std::string param;
   std::uint64_t status = 0;
   TokenOverflow overflow;
   bool bare_text = false;  // `"error": "text"`, and nothing else
@@ -48,6 +50,7 @@ Details read_object(std::string_view object) {
       details.status = json_unsigned(member->value).value_or(0);
       if (member->kind() == JsonKind::string) details.code = as_text(member->value);
     }
+    if (member->is("param")) details.param = as_text(member->value);
     if (member->is("n_prompt_tokens"))
       details.overflow.prompt_tokens = json_unsigned(member->value).value_or(0);
     if (member->is("n_ctx"))
@@ -90,13 +93,38 @@ ErrorCode meaning_of_404(const Details& details) {
   return details.bare_text ? ErrorCode::engine_failed : ErrorCode::unsupported;
 }
 
+// The number that follows these words; 0 where there is none.
+std::uint64_t number_after(std::string_view text, std::string_view words) {
+  const std::size_t at = text.find(words);
+  std::uint64_t number = 0;
+  if (at == std::string_view::npos) return number;
+  text.remove_prefix(at + words.size());
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// vLLM names the parameter that is too large, and tells the numbers in its message alone: "This
+// model's maximum context length is 1024 tokens. ... (parameter=input_tokens, value=1025)". It
+// stops counting where the context ends.
+bool overflows_as_vllm(std::uint64_t status, Details& details) {
+  if (status != 400 || details.param != "input_tokens") return false;
+  TokenOverflow numbers;
+  numbers.context_tokens = number_after(details.message, "maximum context length is ");
+  numbers.prompt_tokens = number_after(details.message, "parameter=input_tokens, value=");
+  if (numbers.context_tokens > 0 && numbers.prompt_tokens > 0) details.overflow = numbers;
+  return true;
+}
+
 Error classify(std::uint64_t status, Details details) {
+  const bool too_long = details.type == "exceed_context_size_error" ||
+                        details.code == "context_length_exceeded" ||
+                        overflows_as_vllm(status, details);
   Error error;
   error.origin = Origin::engine;
   error.message = details.message.empty()
                       ? fmt::format("the engine answered {} without a reason", status)
                       : std::move(details.message);
-  if (details.type == "exceed_context_size_error" || details.code == "context_length_exceeded") {
+  if (too_long) {
     error.code = ErrorCode::context_length_exceeded;
     error.param = "messages";
     if (details.overflow.context_tokens > 0) {

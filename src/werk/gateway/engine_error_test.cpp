@@ -140,5 +140,25 @@ TEST(EngineRefusal, AKeyThatIsSaidBackIsHidden) {
   EXPECT_EQ(text, "bad key <key>, Bearer <key>");
 }
 
+// vLLM 0.32.0: the numbers stand in the text alone.
+TEST(EngineError, APromptThatIsTooLongForVllmIsAnOverflowWithItsNumbers) {
+  const Error error = engine_error_from(
+      400,
+      R"({"error":{"message":"This model's maximum context length is 1024 tokens. However, your )"
+      R"(prompt contains at least 1025 input tokens. (parameter=input_tokens, value=1025)",)"
+      R"("type":"BadRequestError","param":"input_tokens","code":400}})");
+  EXPECT_EQ(error.code, ErrorCode::context_length_exceeded);
+  ASSERT_TRUE(error.overflow.has_value());
+  EXPECT_EQ(error.overflow->prompt_tokens, 1025u);
+  EXPECT_EQ(error.overflow->context_tokens, 1024u);
+  const Error untold = engine_error_from(
+      400, R"({"error":{"message":"too long","param":"input_tokens","code":400}})");
+  EXPECT_EQ(untold.code, ErrorCode::context_length_exceeded);
+  EXPECT_FALSE(untold.overflow.has_value());
+  const Error other = engine_error_from(
+      400, R"({"error":{"message":"max_tokens=4000","param":"max_tokens","code":400}})");
+  EXPECT_EQ(other.code, ErrorCode::invalid_request);
+}
+
 }  // namespace
 }  // namespace werk::gateway

@@ -1,5 +1,7 @@
 #include "werk/runtime/lease.hpp"
 
+#include <fmt/format.h>
+
 #include <boost/asio/post.hpp>
 
 #include "werk/runtime/runtime_cache.hpp"
@@ -63,7 +65,13 @@ async::awaitable<Result<Permit>> Lease::permit(std::size_t weight, std::string c
 void Lease::condemn_if_silent(async::Duration silence) const {
   const std::optional<async::TimePoint> last = instance_->last_life();
   if (last && cache_->clock_.now() - *last < silence) return;
-  cache_->condemn(*cache_->entries_[entry_], instance_, silence);
+  const double seconds = std::chrono::duration<double>(silence).count();
+  cache_->condemn(*cache_->entries_[entry_], instance_,
+                  Error{ErrorCode::engine_timeout,
+                        fmt::format("the engine said nothing to any of its calls for {:.0f} s "
+                                    "(--silence-timeout) and is replaced",
+                                    seconds),
+                        Origin::engine});
 }
 
 async::awaitable<bool> Lease::settle_death() {
@@ -71,8 +79,17 @@ async::awaitable<bool> Lease::settle_death() {
   const std::shared_ptr<Instance> instance = instance_;
   async::Deadline limit(cache_->clock_, kExitWait, std::stop_token());
   const bool gone = co_await instance->runtime().exited().wait(limit.token());
-  if (gone) cache_->note_death(*cache_->entries_[entry_], instance);
-  co_return gone;
+  if (gone) {
+    cache_->note_death(*cache_->entries_[entry_], instance);
+    co_return true;
+  }
+  const bool says_dead = co_await instance->runtime().says_dead(std::stop_token());
+  if (says_dead) {
+    cache_->condemn(*cache_->entries_[entry_], instance,
+                    Error{ErrorCode::engine_failed,
+                          "the engine says that it is dead and is replaced", Origin::engine});
+  }
+  co_return says_dead;
 }
 
 }  // namespace werk::runtime

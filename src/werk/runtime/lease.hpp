@@ -67,8 +67,9 @@ class Lease {
   // hangs behind whatever answers for its health: its calls end, and the next one starts another.
   void condemn_if_silent(async::Duration silence) const;
 
-  // After the engine cut a stream or refused a connection: waits up to 200 ms for its exit and, if
-  // it is dead, makes that known before anybody else can be sent to it. True if it is dead.
+  // After the engine cut a stream or refused a connection: waits up to 200 ms for its exit, then
+  // asks what is left of it whether it is dead; and if it is, makes that known before anybody else
+  // can be sent to it. True if it is dead.
   async::awaitable<bool> settle_death();
 
  private:

@@ -377,17 +377,11 @@ void RuntimeCache::note_death(Entry& entry, const std::shared_ptr<Instance>& ins
   apply(*entry.pool, residency.exited(entry.id));
 }
 
-void RuntimeCache::condemn(Entry& entry, const std::shared_ptr<Instance>& instance,
-                           async::Duration silence) {
+void RuntimeCache::condemn(Entry& entry, const std::shared_ptr<Instance>& instance, Error cause) {
   Residency& residency = entry.pool->residency;
   const RuntimeState state = residency.state(entry.id);
   const bool on_its_way = state != RuntimeState::ready && state != RuntimeState::closing;
   if (on_its_way || entry.instance != instance) return;
-  Error cause{ErrorCode::engine_timeout,
-              fmt::format("the engine said nothing to any of its calls for {:.0f} s "
-                          "(--silence-timeout) and is replaced",
-                          seconds(silence)),
-              Origin::engine};
   log::warn("{}: {}", entry.plan.key.text(), cause.message);
   // Who waits for its turn has lost nothing and goes to the next one; who runs is told.
   instance->mark_dead();

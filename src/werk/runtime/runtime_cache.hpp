@@ -214,7 +214,7 @@ class RuntimeCache {
   RuntimeSnapshot snapshot_of(const Entry& entry) const;
   void release(EntryId entry, TicketId ticket);
   void note_death(Entry& entry, const std::shared_ptr<Instance>& instance);
-  void condemn(Entry& entry, const std::shared_ptr<Instance>& instance, async::Duration silence);
+  void condemn(Entry& entry, const std::shared_ptr<Instance>& instance, Error cause);
   void note_progress(Entry& entry, std::string_view what);
   void note_failure(Entry& entry, Error error);
 

@@ -190,6 +190,25 @@ TEST_F(RuntimeCacheTest, ADeathIsSettledBeforeTheNextCallCanMeetTheCorpse) {
   EXPECT_EQ(state("a"), RuntimeState::absent);
 }
 
+TEST_F(RuntimeCacheTest, AnEngineThatSaysItIsDeadIsReplacedThoughItsProcessLivesOn) {
+  make();
+  Caller& first = arrive("a");
+  ready("a");
+  engine_->runtime("a").core_died();
+  bool dead = false;
+  start(settle((*first.result)->lease, dead));
+  poll();
+  advance(200ms);
+  EXPECT_TRUE(dead);
+  EXPECT_EQ((*first.result)->lease.end_cause()->code, ErrorCode::engine_failed);
+  first.leave();
+  poll();
+  Caller& second = arrive("a");
+  EXPECT_EQ(engine_->starts("a"), 2u);
+  ready("a");
+  EXPECT_TRUE(second.admitted());
+}
+
 TEST_F(RuntimeCacheTest, AtCapacityOneALongCallIsFinishedBeforeTheOtherModelRuns) {
   make({.pools = {{"fake", {.capacity = 1}}}});
   Caller& a = arrive("a");
