@@ -10,6 +10,7 @@ JOBS := $(shell nproc 2>/dev/null || echo 2)
 WERK := build/release/werk
 TEST_ENV := WERK_HOME='$(WERK_TEST_CACHE)/home' WERK_TEST_SDKS='$(WERK_TEST_CACHE)/sdk' \
             WERK_TEST_WORKERS='$(WERK_TEST_CACHE)/workers' \
+            WERK_TEST_VLLM='$(WERK_TEST_CACHE)/vllm' \
             WERK_TEST_CLAUDE_CODE='$(WERK_TEST_CACHE)/claude-code'
 CTEST := ctest --output-on-failure --no-tests=error --parallel $(JOBS)
 
@@ -87,6 +88,7 @@ test-home: build
 	tests/e2e/sdk/prepare '$(WERK_TEST_CACHE)/sdk'
 	tests/e2e/sdk/prepare_claude_code '$(WERK_TEST_CACHE)/claude-code' '$(WERK_TEST_CACHE)/sdk'
 	$(TEST_ENV) tests/workers/prepare '$(WERK_TEST_CACHE)/workers'
+	tests/vllm/prepare '$(WERK_TEST_CACHE)/vllm'
 
 # Ninja configures again by itself when a CMake file changes; a changed preset it does not see.
 build/%/build.ninja: CMakePresets.json | setup-build

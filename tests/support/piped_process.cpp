@@ -126,6 +126,18 @@ std::string PipedProcess::next_line(std::string_view text) {
   return line;
 }
 
+void PipedProcess::wait_for_text(std::string_view text, std::chrono::seconds limit) {
+  std::unique_lock lock(mutex_);
+  const auto there = [&] {
+    return out_.find(text) != std::string::npos || err_.find(text) != std::string::npos;
+  };
+  const auto known = [&] { return there() || ended_; };
+  if (!changed_.wait_for(lock, limit, known) || !there()) {
+    throw std::runtime_error("the program never printed \"" + std::string(text) + "\":\n" + out_ +
+                             err_);
+  }
+}
+
 int PipedProcess::wait_exit() {
   close_input();
   if (exit_status_ >= 0) return exit_status_;

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
@@ -32,7 +33,10 @@ class PipedProcess {
 
   void write(std::string_view text);
   void close_input();
+  pid_t pid() const { return pid_; }
   void signal(int number) const;
+  // Waits until one of its outputs holds the text.
+  void wait_for_text(std::string_view text, std::chrono::seconds limit);
   // Waits for the next line of its output that holds the text; lines before it are passed over.
   std::string next_line(std::string_view text);
   // Closes its input and waits for its end: the exit status, or 128 + the signal that killed it.

@@ -20,6 +20,9 @@ namespace worker = engine::worker;
 
 namespace {
 
+// Of models, where the engine that is named goes by their names alone.
+const std::vector<std::string> kAllFormats = {"safetensors", "gguf", "onnx-genai"};
+
 // The mode of a backend's name, once there is an executable for it; of "auto" the best there is.
 async::awaitable<Result<llama::Mode>> mode_for(llama::Finder& finder, std::string backend,
                                                std::stop_token stop) {
@@ -67,16 +70,25 @@ Engines::Engines(EngineParts parts, const Settings& settings, std::filesystem::p
       finder_(parts.children, parts.clock, parts.offload, llama_finder_settings(settings, home_)) {}
 
 async::awaitable<Status> Engines::prepare(std::stop_token stop) {
+  Status address = check_vllm_address();
+  if (!address) co_return address;
   Status remotes = add_remotes();
   if (!remotes) co_return remotes;
   if (const auto* kind = worker::worker_kind(settings_.backend)) {
     worker::WorkerEngine& engine = add_worker("", *kind, settings_.llama);
     const Result<worker::Interpreter> found = co_await engine.look(stop);
     if (!found) co_return fail(found.error());
+  } else if (settings_.backend == engine::vllm::kEngineName && vllm_is_remote()) {
+    add_vllm_stand_in("", kAllFormats);
+  } else if (settings_.backend == engine::vllm::kEngineName) {
+    engine::vllm::VllmEngine& vllm = add_vllm("");
+    const Result<engine::vllm::Executable> found = co_await vllm.look(stop);
+    if (!found) co_return fail(found.error());
   } else {
     Result<llama::Mode> mode = co_await mode_for(finder_, settings_.backend, stop);
     const bool is_auto = settings_.backend == "auto";
     if (mode) add_llama("", {*mode, settings_.llama, machine_memory_bytes(), threads_}, finder_);
+    if (is_auto) co_await add_vllm_if_there("", stop);
     if (is_auto) add_workers("", settings_.llama);
     if (!mode && !is_auto) co_return pass_on(mode);
     if (!mode) {
@@ -91,9 +103,9 @@ async::awaitable<Status> Engines::prepare(std::stop_token stop) {
   co_return Status();
 }
 
-// Without a llama-server the node serves what workers can, if there is one.
+// Without a llama-server the node serves what vLLM or workers can, if there is one.
 async::awaitable<Status> Engines::prepare_workers_alone(Error no_llama, std::stop_token stop) {
-  bool any = false;
+  bool any = vllm() != nullptr || vllm_is_remote();
   for (worker::WorkerEngine* engine : workers()) {
     const Result<worker::Interpreter> found = co_await engine->look(stop);
     if (found) any = true;
@@ -108,7 +120,18 @@ async::awaitable<void> Engines::prepare_own(const ModelSettings& model, std::sto
     add_worker(model.id, *kind, model.llama);
     co_return;
   }
-  if (model.backend == "auto") add_workers(model.id, model.llama);
+  if (model.backend == engine::vllm::kEngineName) {
+    if (vllm_is_remote()) {
+      add_vllm_stand_in(model.id, kAllFormats);
+    } else {
+      add_vllm(model.id);
+    }
+    co_return;
+  }
+  if (model.backend == "auto") {
+    co_await add_vllm_if_there(model.id, stop);
+    add_workers(model.id, model.llama);
+  }
   llama::Finder* finder = &finder_;
   if (model.llama.executable) {
     llama::FinderSettings settings = llama_finder_settings(settings_, home_);
@@ -218,6 +241,7 @@ std::map<std::string, routing::Binding> Engines::of_models() const {
 async::awaitable<Result<Engines::LaunchLine>> Engines::launch_line(const routing::Route& route,
                                                                    std::stop_token stop) {
   const Made& one = made(*route.engine);
+  if (one.stand_in != nullptr) co_return LaunchLine{one.stand_in->remote().url.text(), {}, {}};
   if (one.remote != nullptr) co_return LaunchLine{one.remote->settings().url.text(), {}, {}};
   if (one.worker != nullptr) {
     Result<worker::Interpreter> found = co_await one.worker->look(stop);
@@ -226,6 +250,7 @@ async::awaitable<Result<Engines::LaunchLine>> Engines::launch_line(const routing
     co_return LaunchLine{
         found->path, found->package_version, {(worker_programs() / script.front()).string()}};
   }
+  if (one.vllm != nullptr) co_return co_await vllm_line(*one.vllm, route, stop);
   Result<llama::Executable> executable = co_await one.finder->find(one.launch->mode, stop);
   if (!executable) co_return pass_on(executable);
   Result<std::vector<std::string>> words = llama::words_for(route.plan, *one.launch, *executable);
@@ -238,8 +263,7 @@ async::awaitable<std::vector<routing::Rejected>> Engines::others(const engine::E
   const Made& one = made(engine);
   const std::string backend = settings_of_model(settings_, one.model).backend;
   std::vector<routing::Rejected> others;
-  // The route itself names those before it.
-  if (one.worker != nullptr || one.remote != nullptr) co_return others;
+  if (!one.launch) co_return others;  // the route itself names those before it
   for (const llama::Mode mode : llama::kModes) {
     if (mode == one.launch->mode) continue;
     std::string reason = fmt::format("not asked for: backend is {}", backend);

@@ -17,6 +17,8 @@
 #include "werk/engine/llama_server/launch.hpp"
 #include "werk/engine/output_logs.hpp"
 #include "werk/engine/remote/remote_engine.hpp"
+#include "werk/engine/remote/stand_in.hpp"
+#include "werk/engine/vllm/vllm.hpp"
 #include "werk/engine/worker/worker_engine.hpp"
 #include "werk/process/socket_folder.hpp"
 #include "werk/routing/router.hpp"
@@ -76,11 +78,16 @@ class Engines {
   // What the remotes list beside these models: asks each once.
   async::awaitable<std::vector<model::InstalledModel>> models_of_remotes(
       std::vector<model::InstalledModel> installed, std::stop_token stop);
+  // The node's vLLM, if it has one, and why it has none although one was named; null and empty.
+  engine::vllm::VllmEngine* vllm() const;
+  const std::string& vllm_problem() const { return vllm_problem_; }
+  // Says where a wish for prefix caching (--persistence) has no effect.
+  void tell_persistence() const;
   // Ends what they keep beyond their runtimes; after the last of those is gone.
   async::awaitable<void> shut_down();
 
  private:
-  // A llama-server, a worker, or a remote.
+  // A llama-server, a worker, a remote or a vLLM.
   struct Made {
     std::string model;  // whose it is; empty: the node's
     std::optional<engine::llama_server::LaunchSettings> launch;
@@ -88,6 +95,8 @@ class Engines {
     engine::worker::WorkerEngine* worker = nullptr;
     std::unique_ptr<engine::Engine> engine;
     engine::remote::RemoteEngine* remote = nullptr;
+    engine::vllm::VllmEngine* vllm = nullptr;
+    engine::remote::StandIn* stand_in = nullptr;
   };
 
   // Fails where a remote's key isn't there.
@@ -101,6 +110,18 @@ class Engines {
                                            const engine::llama_server::LlamaServerOptions& options);
   void add_workers(const std::string& model,
                    const engine::llama_server::LlamaServerOptions& options);
+  // Whether vLLM is somebody else's, and its address whole.
+  bool vllm_is_remote() const;
+  Status check_vllm_address() const;
+  engine::remote::RemoteSettings vllm_remote() const;
+  // For models of these formats, in the place of a vLLM of our own.
+  void add_vllm_stand_in(std::string model, std::vector<std::string> formats);
+  engine::vllm::VllmEngine& add_vllm(std::string model);
+  // Where there is one; never fails, since another engine may serve.
+  async::awaitable<void> add_vllm_if_there(std::string model, std::stop_token stop);
+  static async::awaitable<Result<LaunchLine>> vllm_line(engine::vllm::VllmEngine& vllm,
+                                                        const routing::Route& route,
+                                                        std::stop_token stop);
   const Made& made(const engine::Engine& engine) const;
 
   EngineParts parts_;
@@ -111,6 +132,7 @@ class Engines {
   std::vector<std::unique_ptr<engine::llama_server::Finder>> own_finders_;
   std::vector<Made> engines_;
   std::map<std::string, std::vector<routing::Rejected>> missing_;  // by model id
+  std::string vllm_problem_;
 };
 
 }  // namespace werk::app

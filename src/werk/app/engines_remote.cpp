@@ -42,8 +42,20 @@ Status Engines::add_remotes() {
     auto made =
         std::make_unique<remote::RemoteEngine>(parts_.executor, parts_.clock, std::move(settings));
     remote::RemoteEngine* engine = made.get();
+    if (entry.name == engine::vllm::kEngineName && vllm_is_remote()) {
+      return fail(ErrorCode::invalid_request,
+                  fmt::format("{}: remotes.vllm and WERK_VLLM_HOST can't both be; give the remote "
+                              "another name",
+                              entry.source));
+    }
     engines_.push_back({{}, std::nullopt, nullptr, nullptr, std::move(made), engine});
   }
+  if (!vllm_is_remote()) return {};
+  // What it serves that isn't installed here is listed as any remote's.
+  auto made = std::make_unique<remote::RemoteEngine>(parts_.executor, parts_.clock, vllm_remote());
+  Made& one = engines_.emplace_back();
+  one.remote = made.get();
+  one.engine = std::move(made);
   return {};
 }
 

@@ -173,6 +173,7 @@ class Node {
   async::awaitable<Status> start() {
     Status prepared = co_await engines_.prepare(stop_.get_token());
     if (!prepared) co_return prepared;
+    engines_.tell_persistence();
     router_.emplace(engines_.in_order(), settings_.aliases, engines_.of_models());
     std::optional<routing::Route> default_route;
     if (const auto remotes = engines_.remotes(); !remotes.empty()) {

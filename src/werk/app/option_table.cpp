@@ -10,6 +10,7 @@
 #include "werk/app/option_access.hpp"
 #include "werk/app/settings.hpp"
 #include "werk/base/text.hpp"
+#include "werk/engine/vllm/options.hpp"
 
 namespace werk::app {
 
@@ -91,7 +92,7 @@ std::string show_arguments(const Llama& options) { return shell_line(options.ext
 Status read_backend(const std::string& value, std::string& into) {
   static const std::vector<std::string> kBackends = {"auto",       "llama-cpu",    "llama-cuda",
                                                      "llama-rocm", "llama-vulkan", "llama-metal",
-                                                     "onnx-genai", "transformers"};
+                                                     "vllm",       "onnx-genai",   "transformers"};
   Status known = read_choice(value, kBackends);
   if (known) into = value;
   return known;
@@ -209,14 +210,32 @@ std::string show_key(const Settings& settings) {
   return settings.keys.empty() || settings.sources.count("api_key") == 0 ? "" : "(set)";
 }
 
-constexpr Access kUnauthenticated = {
+template <auto Member>
+constexpr Access permission = {
     [](Settings& settings, const std::string&) -> Status {
-      settings.unauthenticated = Permission::yes;
+      settings.*Member = Permission::yes;
       return {};
     },
     [](const Settings& settings) {
-      return std::string(settings.unauthenticated == Permission::yes ? "true" : "false");
+      return std::string(settings.*Member == Permission::yes ? "true" : "false");
     }};
+
+constexpr Access kVllmPort = {[](Settings& settings, const std::string& value) {
+                                std::uint16_t port = 0;
+                                Status read = read_number<std::uint16_t>(value, 1, 65535, port);
+                                if (read) settings.vllm_port = port;
+                                return read;
+                              },
+                              [](const Settings& settings) { return text_of(settings.vllm_port); }};
+
+constexpr Access kVllmArguments = {
+    [](Settings& settings, const std::string& value) -> Status {
+      auto words = shell_words(value);
+      if (!words) return pass_on(words);
+      settings.vllm_arguments = std::move(*words);
+      return engine::vllm::check_arguments(settings.vllm_arguments);
+    },
+    [](const Settings& settings) { return shell_line(settings.vllm_arguments); }};
 
 constexpr Access kAllowedHosts = {[](Settings& settings, const std::string& value) -> Status {
                                     settings.allowed_hosts.push_back(value);
@@ -287,8 +306,8 @@ const Option kOptions[] = {
     {"--model", "", "ID", "the default model, prepared at start; others are served too", kValue,
      text<&Settings::model>},
     {"--backend", "", "NAME",
-     "auto, llama-cpu, -cuda, -rocm, -vulkan, -metal, onnx-genai, transformers (auto)", kValue,
-     kBackend},
+     "auto, llama-cpu, -cuda, -rocm, -vulkan, -metal, vllm, onnx-genai, transformers (auto)",
+     kValue, kBackend},
     {"--parallel", "WERK_LLAMA_PARALLEL", "N", "slots: calls at once on one model (1)", kValue,
      llama_number<&Llama::parallel, 1, 256>},
     {"--ctx-size", "WERK_LLAMA_CTX", "N",
@@ -333,7 +352,7 @@ const Option kOptions[] = {
     {"", "WERK_API_KEYS", "FILE", "a file of keys, mode 0600: one a line, # comments", kVariable,
      kKeyFile, "api_keys_file"},
     {"--allow-unauthenticated", "", "", "serve an address that others can reach without a key",
-     Shape::flag, kUnauthenticated},
+     Shape::flag, permission<&Settings::unauthenticated>},
     {"--allow-host", "", "NAME",
      "a further Host name that is served without a key; may be given several times",
      Shape::repeated, kAllowedHosts},
@@ -371,6 +390,23 @@ const Option kOptions[] = {
      kValue, kIdleTimeout},
     {"--log-level", "", "LEVEL", "trace, debug, info, warn, error or off (info)", kValue,
      kLogLevel},
+    {"", "WERK_VLLM_PYTHON", "PROGRAM", "the python whose environment holds vLLM", kVariable,
+     text<&Settings::vllm_python>, "vllm_python"},
+    {"", "WERK_VLLM_ARGS", "WORDS",
+     "further words for vLLM, split as a shell does; they come last and win", kVariable,
+     kVllmArguments, "vllm_args"},
+    {"", "WERK_VLLM_HEALTH_TIMEOUT_SECONDS", "N", "how long a vLLM may take to be ready (300)",
+     kVariable, number<&Settings::vllm_health_timeout_seconds, 1, 86'400>,
+     "vllm_health_timeout_seconds"},
+    {"", "WERK_VLLM_LOG", "FILE", "a file that takes vLLM's output besides `werk logs`", kVariable,
+     text<&Settings::vllm_log>, "vllm_log"},
+    {"", "WERK_VLLM_HOST", "HOST", "a vLLM of somebody else's, in the place of one of our own",
+     kVariable, text<&Settings::vllm_host>, "vllm_host"},
+    {"", "WERK_VLLM_PORT", "N", "its port", kVariable, kVllmPort, "vllm_port"},
+    {"", "WERK_VLLM_MODEL", "NAME", "which of its models is meant, where it has several", kVariable,
+     text<&Settings::vllm_model>, "vllm_model"},
+    {"--persistence", "", "", "ask engines that can for prefix caching (vLLM)", Shape::flag,
+     permission<&Settings::persistence>},
     {"", "WERK_ONNX_GENAI_PYTHON", "PROGRAM", "the python of the ONNX GenAI worker", kVariable,
      text<&Settings::onnx_genai_python>, "onnx_genai_python"},
     {"", "WERK_ONNX_RUNTIME_PYTHON", "PROGRAM", "the same; the one before wins", kVariable,

@@ -97,6 +97,17 @@ struct Settings {
   std::size_t onnx_genai_models = 1;
   std::size_t transformers_models = 1;
   std::size_t burn_models = 1;
+  // vLLM: the python whose environment holds it, further words, how long a start may take, a file
+  // for its output.
+  std::optional<std::string> vllm_python;
+  std::vector<std::string> vllm_arguments;
+  std::uint32_t vllm_health_timeout_seconds = 300;
+  std::optional<std::string> vllm_log;
+  // A vLLM of somebody else's in the place of one of our own.
+  std::optional<std::string> vllm_host;
+  std::optional<std::uint16_t> vllm_port;
+  std::optional<std::string> vllm_model;
+  Permission persistence = Permission::no;  // prefix caching is asked for where it can be
 
   std::vector<ModelSettings> models;  // in the file's order
   std::vector<RemoteEntry> remotes;   // likewise; then those of the command line

@@ -23,6 +23,7 @@ struct CommandLine {
   bool help = false;
   bool version = false;
   bool list_devices = false;
+  bool is_vllm = false;  // of that engine's command; see vllm.hpp
   std::string unknown;  // the first flag that llama-server does not know
 };
 

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/support/fake_engine/generation.hpp"
+#include "tests/support/fake_engine/vllm.hpp"
 
 namespace werk::fake {
 
@@ -71,7 +72,28 @@ void Fake::become_ready() {
     std::fprintf(stderr, "0.00.246.066 I srv  llama_server: model loaded\n");
     std::fprintf(stderr, "0.00.246.076 I srv  llama_server: listening on %s\n", address_.c_str());
   }
+  became_ready_.notify_all();
   channel_.tell("ready");
+}
+
+void Fake::wait_until_ready() {
+  std::unique_lock lock(mutex_);
+  became_ready_.wait(lock, [this] { return ready_; });
+}
+
+void Fake::attend_core(pid_t core) {
+  wait_for_core(core);
+  {
+    const std::lock_guard lock(mutex_);
+    core_dead_ = true;
+    for (const Call* call : calls_) wake(*call);
+  }
+  channel_.tell("core_died");
+}
+
+bool Fake::core_is_dead() {
+  const std::lock_guard lock(mutex_);
+  return core_dead_;
 }
 
 void Fake::attend(int file) {
@@ -99,7 +121,7 @@ Fake::Then Fake::answer(Connection& connection, const Request& request, std::uin
     return ready_;
   }();
   const std::string path = request.path();
-  if (ready && is_generation(request) && has_key(request)) {
+  if (ready && is_generation(request) && has_key(request) && !core_is_dead()) {
     return answer_generation(connection, request, id);
   }
   connection.finish_body();
@@ -107,6 +129,7 @@ Fake::Then Fake::answer(Connection& connection, const Request& request, std::uin
   if (!ready) {
     return send_error(connection, 503, "unavailable_error", "Loading model", request);
   }
+  if (line_.is_vllm) return answer_as_vllm(connection, request, settings());
   if (path != "/health" && path != "/v1/health" && !has_key(request)) {
     return send_error(connection, 401, "authentication_error", "Invalid API Key", request);
   }
@@ -133,6 +156,24 @@ Fake::Then Fake::answer(Connection& connection, const Request& request, std::uin
     return send_json(connection, 200, R"({"tokens":[36218,15876]})", request);
   }
   return send_error(connection, 404, "not_found_error", "File Not Found", request);
+}
+
+// The key guards what is below /v1 alone.
+Fake::Then Fake::answer_as_vllm(Connection& connection, const Request& request,
+                                const Settings& now) {
+  const std::string path = request.path();
+  if (path.starts_with("/v1") && !has_key(request))
+    return send_json(connection, 401, R"({"error":"Unauthorized"})", request);
+  if (const json::value* told = now.statuses.if_contains(path); told != nullptr) {
+    const json::object& answer = told->as_object();
+    const auto status = static_cast<unsigned>(number_member(answer, "status", 200));
+    return send_json(connection, status, text_member(answer, "body"), request);
+  }
+  if (is_generation(request)) return send_json(connection, 500, core_error(), request);
+  const Core core = core_is_dead() ? Core::dead : Core::alive;
+  const auto answer = vllm_status(request, model_name(), now, core);
+  if (answer) return send_json(connection, answer->status, answer->body, request);
+  return send_json(connection, 404, R"({"detail":"Not Found"})", request);
 }
 
 Fake::Then Fake::answer_generation(Connection& connection, const Request& request,
@@ -219,6 +260,7 @@ Fake::Waited Fake::wait(Call& call, const Connection* connection,
     {
       const std::lock_guard lock(mutex_);
       if (call.dropped) return Waited::dropped;
+      if (core_dead_) return Waited::core_died;
       if (condition()) return Waited::fulfilled;
     }
     std::array<pollfd, 2> files{{{call.wake, POLLIN, 0}, {-1, POLLRDHUP, 0}}};

@@ -3,6 +3,7 @@
 // that wait for them; a waiting call also notices at once that its client has gone.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -37,6 +38,10 @@ class Fake {
   // Accepts connections for ever.
   [[noreturn]] void serve(const Listener& listener);
   void become_ready();
+  void wait_until_ready();
+  // Until it has ended; from then on calls fail and the health says so.
+  void attend_core(pid_t core);
+  bool core_is_dead();
   void obey(const json::object& command);
   // SIGTERM or SIGINT came.
   void terminate();
@@ -50,7 +55,7 @@ class Fake {
   Channel& channel() { return channel_; }
   Reply planned_reply();
   json::object orders_of(Call& call);
-  enum class Waited : std::uint8_t { fulfilled, gone, dropped };
+  enum class Waited : std::uint8_t { fulfilled, gone, dropped, core_died };
   // Until the condition, asked under the mutex, holds. Without a connection only that ends it.
   Waited wait(Call& call, const Connection* connection, const std::function<bool()>& condition);
   Waited wait_at_barrier(Call& call, const Connection& connection);
@@ -62,6 +67,7 @@ class Fake {
 
   void attend(int file);
   Then answer(Connection& connection, const Request& request, std::uint64_t id);
+  Then answer_as_vllm(Connection& connection, const Request& request, const Settings& now);
   Then answer_generation(Connection& connection, const Request& request, std::uint64_t id);
   Then send_json(Connection& connection, unsigned status, const std::string& body,
                  const Request& request);
@@ -82,6 +88,8 @@ class Fake {
   std::mutex mutex_;
   Settings settings_;
   bool ready_ = false;
+  bool core_dead_ = false;
+  std::condition_variable became_ready_;
   std::string address_;
   std::list<Call*> calls_;
   std::set<int> idle_;

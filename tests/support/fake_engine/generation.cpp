@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "tests/support/fake_engine/vllm.hpp"
+
 namespace werk::fake {
 
 namespace {
@@ -301,7 +303,22 @@ bool Generation::may_go_on(Kind kind) {
 bool Generation::fulfil(const std::function<bool()>& condition) {
   const Fake::Waited waited = fake_.wait(call_, &connection_, condition);
   if (waited == Fake::Waited::fulfilled) return true;
+  if (waited == Fake::Waited::core_died) return end_by_core();
   stop(waited == Fake::Waited::gone ? Ended::left : Ended::broken);
+  return false;
+}
+
+// As vLLM does it: an error in the stream and then its usual end. Always false: nothing follows.
+bool Generation::end_by_core() {
+  fake_.leave(call_);
+  if (events_ == 0) {
+    fail(500, json::parse(core_error()).at("error").as_object());
+    return false;
+  }
+  write(framed(core_error()));
+  write(framed("[DONE]"));
+  write("0\r\n\r\n");
+  if (flush()) stop(Ended::broken);
   return false;
 }
 

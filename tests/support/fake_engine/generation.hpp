@@ -44,6 +44,7 @@ class Generation {
   bool flush();
   std::string framed(std::string_view data) const;
   bool end_badly();
+  bool end_by_core();
   std::string chunk(std::uint64_t choice, std::string_view delta, std::string_view finish) const;
   std::string token_text(std::uint64_t token) const;
   std::string usage() const;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/support/fake_engine/fake.hpp"
+#include "tests/support/fake_engine/vllm.hpp"
 
 namespace werk::fake {
 namespace {
@@ -26,7 +27,7 @@ json::object told_environment() {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::size_t end = text.find('=');
-    for (const std::string_view prefix : {"WERK", "LLAMA", "HF_", "GGML", "OMP"}) {
+    for (const std::string_view prefix : {"WERK", "LLAMA", "HF_", "GGML", "OMP", "VLLM"}) {
       if (text.starts_with(prefix)) told[text.substr(0, end)] = text.substr(end + 1);
     }
   }
@@ -46,9 +47,10 @@ bool is_file(const std::string& path) {
 }
 
 int run(const std::string& program, const std::vector<std::string>& words) {
-  const CommandLine line = read_command_line(words);
+  const bool vllm = is_vllm(program);
+  const CommandLine line = vllm ? read_vllm_line(words) : read_command_line(words);
   const Settings settings = load_settings(program, line.model, line.alias);
-  const std::string unknown = settings.any_flag ? "" : first_unknown(words, settings);
+  const std::string unknown = settings.any_flag || vllm ? "" : first_unknown(words, settings);
   if (!unknown.empty()) {
     std::fprintf(stderr, "error: invalid argument: %s\n", unknown.c_str());
     return 1;
@@ -63,6 +65,8 @@ int run(const std::string& program, const std::vector<std::string>& words) {
   ::sigaddset(&signals, SIGTERM);
   ::sigaddset(&signals, SIGINT);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // Before the channel, whose end must tell that of the front alone.
+  const pid_t core = vllm && settings.core ? start_core() : -1;
   Channel channel(control_path(settings));
   json::array arguments(words.begin(), words.end());
   channel.tell("spawned", {{"pid", ::getpid()},
@@ -70,17 +74,21 @@ int run(const std::string& program, const std::vector<std::string>& words) {
                            {"argv", std::move(arguments)},
                            {"env", told_environment()},
                            {"model", line.model},
-                           {"alias", line.alias}});
+                           {"alias", line.alias},
+                           {"core", core}});
   Fake fake(line, settings, channel);
   channel.listen([&fake](const json::object& command) { fake.obey(command); });
   std::thread([&fake, signals] {
     for (int number = 0; ::sigwait(&signals, &number) == 0;) fake.terminate();
   }).detach();
+  if (core > 0) std::thread([&fake, core] { fake.attend_core(core); }).detach();
   if (settings.start == "exit") fake.end(settings.exit_code, settings.stderr_text);
   if (settings.check_model && !is_file(line.model)) return fail_to_load(line.model);
   if (settings.start == "no_listen") {
     while (true) ::pause();
   }
+  // A vLLM opens its socket only once it is ready.
+  if (vllm && settings.start == "hold") fake.wait_until_ready();
   const std::optional<Listener> listener = listen_on(line.host, line.port);
   if (!listener) {
     std::fprintf(stderr, "0.00.002.854 E srv         start: couldn't bind HTTP server socket, "

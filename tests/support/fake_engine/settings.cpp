@@ -135,6 +135,7 @@ void merge(Settings& settings, const json::object& members) {
   take(members, "statuses", settings.statuses);
   take_number(members, "hold_until", settings.hold_until);
   take_number(members, "requests_per_connection", settings.requests_per_connection);
+  take(members, "core", settings.core);
   take(members, "control", settings.control);
   if (const json::value* reply = members.if_contains("reply"); reply && reply->is_object()) {
     merge(settings.reply, reply->get_object());

@@ -69,6 +69,7 @@ struct Settings {
   json::object statuses;                   // path: {"status","body"} instead of the real answer
   std::uint64_t hold_until = 0;            // generations wait until so many have arrived
   std::uint64_t requests_per_connection = 100;
+  bool core = false;                       // of vLLM: a helper stands for the engine core
   std::string control;                     // where FAKE_ENGINE_CONTROL names nothing
   Reply reply;
   std::vector<json::object> replies;       // merged over `reply`: for the 1st, 2nd, ... generation

@@ -89,7 +89,7 @@ class Doctor {
     const Status prepared = co_await engines_.prepare(stop_.get_token());
     for (engine::worker::WorkerEngine* worker : engines_.workers()) {
       const auto found = co_await worker->look(stop_.get_token());
-      WorkerFinding finding{worker->info().name, {}, {}, {}};
+      WorkerFinding finding{worker->info().name, {}, {}, {}, "in a worker"};
       if (found) {
         finding.path = found->path;
         finding.version = found->package_version;
@@ -98,6 +98,7 @@ class Doctor {
       }
       report.workers.push_back(std::move(finding));
     }
+    co_await look_at_vllm(report);
     co_await look_at_remotes(report);
     const std::string reason = prepared ? std::string() : prepared.error().message;
     const routing::Router router(engines_.in_order(), settings_.aliases, engines_.of_models());
@@ -128,6 +129,26 @@ class Doctor {
       if (looked && finding.models > 0) report.can_serve = true;
       report.remotes.push_back(std::move(finding));
     }
+  }
+
+  // Only where there is one, or was to be.
+  async::awaitable<void> look_at_vllm(DoctorReport& report) {
+    WorkerFinding finding{std::string(engine::vllm::kEngineName),
+                          {},
+                          {},
+                          engines_.vllm_problem(),
+                          "a server of its own for each model"};
+    if (engine::vllm::VllmEngine* vllm = engines_.vllm()) {
+      const auto found = co_await vllm->look(stop_.get_token());
+      if (found) {
+        finding.path = found->program;
+        finding.version = found->version.empty() ? "of unknown version" : found->version;
+      } else {
+        finding.problem = found.error().message;
+      }
+    }
+    const bool is_of_interest = !finding.path.empty() || !finding.problem.empty();
+    if (is_of_interest) report.workers.push_back(std::move(finding));
   }
 
   // What keeps a worker from serving a model that it would be chosen for.

@@ -91,7 +91,7 @@ std::string words(const std::vector<std::string>& list) {
 // One that isn't there is no lack: most machines need none.
 void add_worker(Page& page, const WorkerFinding& worker) {
   if (!worker.problem.empty()) return page.item(Finding::note, worker.problem);
-  page.item(Finding::good, fmt::format("{} {}, in a worker", worker.engine, worker.version));
+  page.item(Finding::good, fmt::format("{} {}, {}", worker.engine, worker.version, worker.kind));
   page.more(worker.path);
 }
 

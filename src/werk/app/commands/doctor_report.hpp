@@ -25,6 +25,7 @@ struct WorkerFinding {
   std::string path;
   std::string version;
   std::string problem;  // empty: it can serve
+  std::string kind = "in a worker";
 };
 
 // A server elsewhere, and whether it answers.

@@ -43,8 +43,8 @@ std::string found_by(const model::InstalledModel& model, const Settings& setting
   return fmt::format("by the alias {}", rule->pattern);
 }
 
-// A worker keeps no prompts.
-llama::MemoryEstimate worker_memory(const engine::StartPlan& plan) {
+// Of an engine whose own rules Werk doesn't know: the weights, and what it keeps for one context.
+llama::MemoryEstimate plain_memory(const engine::StartPlan& plan) {
   llama::MemoryEstimate memory;
   memory.weights_bytes = model::total_bytes(plan.manifest);
   const std::uint64_t token = model::kv_bytes_per_token(plan.manifest.shape);
@@ -120,23 +120,26 @@ class Explainer {
     it.key = route.plan.key.text();
     it.slots = route.plan.slots;
     it.context_tokens_per_slot = route.plan.context_tokens_per_slot;
-    if (!model::remote_of(manifest).empty()) {
+    if (route.engine->info().ownership == engine::Ownership::external) {
       it.server = line.program;
       return it;
     }
     it.program = masker.apply(line.program);
-    if (launch == nullptr) {
-      it.parts = {{line.words, "the worker's program"}};
-    } else {
+    if (launch != nullptr) {
       it.parts = launch_parts(line.words, settings_, settings_of_model(settings_, manifest.id));
+    } else if (it.engine == engine::vllm::kEngineName) {
+      it.parts = vllm_parts(line.words, settings_);
+      it.note = "it schedules calls itself; parallel and ctx_size have no effect on it";
+    } else {
+      it.parts = {{line.words, "the worker's program"}};
+      it.note = "one call at a time; parallel has no effect on this engine";
     }
     for (LaunchPart& part : it.parts) {
       for (std::string& word : part.words) word = masker.apply(word);
       part.source = masker.apply(part.source);
     }
-    it.memory = launch == nullptr ? worker_memory(route.plan)
+    it.memory = launch == nullptr ? plain_memory(route.plan)
                                   : llama::memory_of(route.plan, launch->options);
-    if (launch == nullptr) it.note = "one call at a time; parallel has no effect on this engine";
     it.machine_bytes = machine_memory_bytes();
     it.available_bytes = llama::memory_available_bytes();
     return it;

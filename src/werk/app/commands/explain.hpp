@@ -44,6 +44,9 @@ struct Explanation {
 std::vector<LaunchPart> launch_parts(const std::vector<std::string>& words,
                                      const Settings& settings, const ModelSettings& model);
 
+// The same for a vLLM.
+std::vector<LaunchPart> vllm_parts(const std::vector<std::string>& words, const Settings& settings);
+
 std::string explain_text(const Explanation& explanation);
 std::string explain_json(const Explanation& explanation);
 

@@ -148,6 +148,31 @@ std::vector<LaunchPart> launch_parts(const std::vector<std::string>& words,
   return parts;
 }
 
+std::vector<LaunchPart> vllm_parts(const std::vector<std::string>& words,
+                                   const Settings& settings) {
+  const auto source = [&](std::string_view key) {
+    return fmt::format("{} ({})", key, source_of(settings, {}, "", key).text);
+  };
+  const std::vector<std::string>& extra = settings.vllm_arguments;
+  const std::size_t own = words.size() - std::min(extra.size(), words.size());
+  std::vector<LaunchPart> parts = {{{"--uds", "<socket>"}, "a private socket"}};
+  for (std::size_t i = 0; i < own; ++i) {
+    const std::string& word = words[i];
+    if (word == "serve") {
+      parts.push_back({{}, "the model"});
+    } else if (word == "--served-model-name") {
+      parts.push_back({{}, "the runtime key"});
+    } else if (word == "--enable-prefix-caching") {
+      parts.push_back({{}, source("persistence")});
+    } else if (word.starts_with("--") || i == 0) {
+      parts.push_back({{}, "Werk"});
+    }
+    parts.back().words.push_back(word);
+  }
+  if (!extra.empty()) parts.push_back({engine::without_secrets(extra), source("vllm_args")});
+  return parts;
+}
+
 std::string explain_text(const Explanation& it) {
   const RowWidths widths{2, 14, 20};
   std::string out = fmt::format("{} is served by {}\n", it.id, it.engine);
@@ -163,7 +188,8 @@ std::string explain_text(const Explanation& it) {
   const std::string context = it.context_tokens_per_slot == 0
                                   ? "of a context that the engine decides"
                                   : fmt::format("of {} tokens each", it.context_tokens_per_slot);
-  append_row(out, widths, "slots", fmt::format("{} {}", it.slots, context), "");
+  const std::string slots = it.slots == 0 ? "as many as it has," : fmt::format("{}", it.slots);
+  append_row(out, widths, "slots", fmt::format("{} {}", slots, context), "");
   if (!it.note.empty()) append_row(out, widths, "", it.note, "");
   append_row(out, widths, "executable", it.program, "");
   append_row(out, widths, "version", it.version, "");

@@ -47,6 +47,7 @@ EngineInfo info_of(const RemoteSettings& settings) {
   info.formats = {format_of(settings.name)};
   info.overlap = Overlap::native;
   info.ownership = Ownership::external;
+  info.prefix_caching = PrefixCachingUse::theirs;
   info.summary = fmt::format("the server at {}", settings.url.text());
   return info;
 }
@@ -96,6 +97,7 @@ async::awaitable<Result<std::unique_ptr<Runtime>>> RemoteEngine::start(StartPlan
   // Whether it can is for the peer to say, call by call.
   facts.runtime.supports_images = true;
   facts.counts_chat = model->owned_by == "llamacpp";
+  facts.tokenizes = model->owned_by == "vllm";
   const PeerKind kind = settings().kind;
   if (kind == PeerKind::werk || (kind == PeerKind::unknown && model->owned_by == kWerk)) {
     auto slots = co_await peer_.slots_of(model->id, stop);

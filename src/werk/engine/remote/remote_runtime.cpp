@@ -94,6 +94,10 @@ std::optional<HttpTarget> RemoteRuntime::passthrough(Dialect dialect) const {
     target.count_path = prefix + "/chat/completions/input_tokens";
     target.profile = llama_server_profile();
   }
+  if (facts.tokenizes) {
+    target.count_path = life_->peer.settings().url.beside("/tokenize");
+    target.count_member = "count";
+  }
   return target;
 }
 

@@ -18,6 +18,7 @@ struct RemoteFacts {
   RuntimeFacts runtime;
   bool is_werk = false;
   bool counts_chat = false;  // llama-server's way of counting a chat's tokens
+  bool tokenizes = false;    // vLLM's
 };
 
 class RemoteRuntime final : public Runtime {
