@@ -128,8 +128,8 @@ std::string ratios_table(const Session& session) {
     text += fmt::format("{:>7}{}{}{}{:>6}\n", name_of(ratios.level), ratio_text(tokens),
                         ratio_text(ratios.ttft_p50), ratio_text(total), total.pairs);
     if (total.dropped > 0) {
-      text += fmt::format("{:>7} {} pairs dropped: B took over twice its own best\n", "",
-                          total.dropped);
+      text += fmt::format("{:>7} {} pair{} dropped: B took over twice its own best\n", "",
+                          total.dropped, total.dropped == 1 ? "" : "s");
     }
   }
   return text;
