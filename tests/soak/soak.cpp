@@ -103,9 +103,8 @@ class Soak {
     for (const char* model : {"a", "b", "c"}) act(model, "unload");
     node_.await_no_runtimes();
     // Connections of clients that left end at the next look at them.
-    const double now = uptime(node_.await_observability([](const json::object& page) {
-      return number_in(page, "node", "connections") <= 1;
-    }));
+    const double now = uptime(node_.await_observability(
+        [](const json::object& page) { return number_in(page, "node", "connections") <= 1; }));
     // What the page says of the process may be a second old.
     const json::object last = node_.await_observability(
         [now](const json::object& page) { return uptime(page) > now + 1.5; });
@@ -162,7 +161,7 @@ int soak() {
   const std::chrono::seconds length(number_of("SOAK_SECONDS", kHalfAnHour));
   const std::uint64_t seed = number_of("SOAK_SEED", std::random_device()());
   std::cout << "soak: " << length.count() << " s at " << kCallers << " callers; SOAK_SEED=" << seed
-            << "\n";
+            << std::endl;  // seen at once, in a file too
   return Soak(length, seed).run();
 }
 
