@@ -110,6 +110,8 @@ Status read_model(ModelLine& model, std::string_view word) {
     model.usage_asked = value != "unasked";
   } else if (name == "limit") {
     model.output_limit = value;
+  } else if (name == "silence") {
+    model.silence = std::chrono::seconds(std::stoull(std::string(value)));
   } else if (name == "start-takes") {
     model.start_time = std::chrono::seconds(std::stoull(std::string(value)));
   } else if (word == "start=fails") {

@@ -34,7 +34,8 @@ struct ModelLine {
   bool native_messages = false;   // it speaks Messages itself
   bool usage_asked = true;        // it takes stream_options
   std::string output_limit = {};  // the only name it knows for it
-  bool plain = false;             // the engine takes OpenAI's dialect and nothing more
+  std::optional<std::chrono::seconds> silence = {};  // its own limit
+  bool plain = false;  // the engine takes OpenAI's dialect and nothing more
   StartRule start = StartRule::works;
   std::chrono::seconds start_time{0};  // what the start takes before it works or fails
 };

@@ -37,6 +37,7 @@ class ScriptedEngine::LiveRuntime final : public engine::Runtime {
     if (line_.external) target.ownership = engine::Ownership::external;
     target.profile.keeps_earlier_reasoning = line_.keeps_reasoning;
     target.profile.takes_later_system = line_.later_system;
+    target.silence = line_.silence;
     target.authorization = "Bearer the-engines-own-key";
     target.model_name = kEngineModel;
     return target;

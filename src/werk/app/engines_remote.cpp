@@ -28,6 +28,7 @@ Status Engines::add_remotes() {
     settings.url = entry.url;
     settings.models = entry.models;
     settings.parallel = entry.parallel;
+    settings.silence = entry.silence;
     settings.kind = entry.kind;
     if (entry.key_env) {
       settings.key_env = *entry.key_env;

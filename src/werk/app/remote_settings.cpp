@@ -16,7 +16,8 @@ namespace remote = engine::remote;
 
 constexpr std::size_t kNameBytesMax = 64;
 constexpr std::uint64_t kParallelMost = 10'000;
-const std::vector<std::string> kKeys = {"url", "key_env", "models", "parallel", "kind"};
+const std::vector<std::string> kKeys = {"url",      "key_env",         "models",
+                                        "parallel", "silence_timeout", "kind"};
 const std::vector<std::string> kKinds = {"auto", "openai", "werk"};
 
 bool is_name(std::string_view text) {
@@ -96,6 +97,7 @@ class Reader {
     if (text == nullptr) return takes(fmt::format("a string, not {}", kind_of(one.value)));
     if (one.key == "url") return set_url(remote, *text);
     if (one.key == "kind") return set_kind(remote, *text);
+    if (one.key == "silence_timeout") return set_silence(remote, *text);
     if (!is_variable(*text)) return takes("the name of an environment variable");
     remote.key_env = *text;
     return {};
@@ -134,6 +136,14 @@ class Reader {
     const auto* number = std::get_if<std::int64_t>(&value.held);
     if (number == nullptr) return takes(fmt::format("a whole number, not {}", kind_of(value)));
     return read_number<std::size_t>(fmt::to_string(*number), 1, kParallelMost, remote.parallel);
+  }
+
+  static Status set_silence(RemoteEntry& remote, const std::string& text) {
+    auto duration = parse_duration(text);
+    if (!duration) return pass_on(duration);
+    if (duration->count() == 0) return takes("a duration above zero");
+    remote.silence = *duration;
+    return {};
   }
 
   ConfigFile& file_;

@@ -19,7 +19,8 @@ struct RemoteEntry {
   engine::remote::RemoteUrl url;
   std::optional<std::string> key_env;
   std::vector<std::string> models;
-  std::size_t parallel = 0;  // calls at a time; 0: as they come
+  std::size_t parallel = 0;                          // calls at a time; 0: as they come
+  std::optional<std::chrono::milliseconds> silence;  // instead of the node's
   engine::remote::PeerKind kind = engine::remote::PeerKind::unknown;
   std::string source;  // "werk.toml:12", "--remote"
 };

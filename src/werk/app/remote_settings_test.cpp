@@ -26,7 +26,7 @@ std::vector<std::string> faults_of(const std::string& text) {
 TEST(RemoteSettings, ATableOfTheFileIsARemote) {
   const auto settings = read(
       "[remotes.lab]\nurl = \"https://lab.example/v1\"\nkey_env = \"LAB_KEY\"\n"
-      "models = [\"a\", \"b\", \"a\"]\nparallel = 4\nkind = \"openai\"\n"
+      "models = [\"a\", \"b\", \"a\"]\nparallel = 4\nsilence_timeout = \"90s\"\nkind = \"openai\"\n"
       "[remotes.home-2]\nurl = \"http://10.0.0.5:8000\"\n");
   ASSERT_TRUE(settings);
   EXPECT_TRUE(settings->file.faults.empty());
@@ -37,6 +37,7 @@ TEST(RemoteSettings, ATableOfTheFileIsARemote) {
   EXPECT_EQ(lab.key_env, "LAB_KEY");
   EXPECT_EQ(lab.models, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(lab.parallel, 4u);
+  EXPECT_EQ(lab.silence, std::chrono::seconds(90));
   EXPECT_EQ(lab.kind, remote::PeerKind::openai);
   EXPECT_EQ(lab.source, "werk.toml:1");
   const RemoteEntry& home = settings->remotes[1];
@@ -63,7 +64,8 @@ TEST(RemoteSettings, EveryFaultNamesItsLineAndKey) {
       {"[remotes.lab]\nurl = \"http://a\"\nkye_env = \"X\"\n",
        "3: remotes.lab.kye_env is no setting; did you mean key_env?"},
       {"[remotes.lab]\nurl = \"http://a\"\nzz = 1\n",
-       "3: remotes.lab.zz is no setting; a remote has url, key_env, models, parallel, kind"},
+       "3: remotes.lab.zz is no setting; a remote has url, key_env, models, parallel, "
+       "silence_timeout, kind"},
       {"[remotes.lab]\nurl = \"http://a\"\nkey = \"sk-1\"\n",
        "3: remotes.lab.key can't stand here, where others may read it: name the environment "
        "variable that holds it by key_env"},
@@ -77,6 +79,8 @@ TEST(RemoteSettings, EveryFaultNamesItsLineAndKey) {
        "3: remotes.lab.models takes a list of strings; an element is a whole number"},
       {"[remotes.lab]\nurl = \"http://a\"\nparallel = 0\n",
        "3: remotes.lab.parallel takes a whole number from 1 to 10000, not \"0\""},
+      {"[remotes.lab]\nurl = \"http://a\"\nsilence_timeout = \"0\"\n",
+       "3: remotes.lab.silence_timeout takes a duration above zero"},
   };
   for (const auto& [text, fault] : kCases) {
     const auto faults = faults_of(text);

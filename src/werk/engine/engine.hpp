@@ -116,9 +116,10 @@ struct HttpTarget {
   std::uint16_t port = 0;
   std::string tls_name = {};  // not empty: TLS, with a certificate for this name
   Ownership ownership = Ownership::owned;
-  std::string path;           // "/v1/chat/completions"
-  std::string authorization;  // whole header value, or empty
-  std::string count_path;     // where the same body is counted and not run; empty: nowhere
+  std::optional<async::Duration> silence;  // given up after so long; none: the node\'s limit
+  std::string path;                        // "/v1/chat/completions"
+  std::string authorization;               // whole header value, or empty
+  std::string count_path;  // where the same body is counted and not run; empty: nowhere
   std::string count_member = "input_tokens";  // of the answer: where the count stands
   ChatProfile profile;
   std::string model_name;  // what `model` must be on the wire

@@ -243,6 +243,7 @@ async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
   http::Address address = address_of(target);
   // Until the engine has said that it is finished its slot may still work for this call.
   admission.permit.quarantine();
+  silence_ = target.silence.value_or(silence_);
   SilenceLimit silence(parts_.clock, silence_, over);
   auto response =
       co_await parts_.client.send(std::move(address), std::move(request), silence.token());

@@ -33,6 +33,7 @@ async::awaitable<Status> EngineCall::talk_native(runtime::Admission& admission,
   carry_messages_headers(exchange_.request(), request.headers);
   http::Address address = address_of(target);
   admission.permit.quarantine();
+  silence_ = target.silence.value_or(silence_);
   SilenceLimit silence(parts_.clock, silence_, over);
   auto response =
       co_await parts_.client.send(std::move(address), std::move(request), silence.token());

@@ -69,7 +69,7 @@ void Lease::condemn_if_silent(async::Duration silence) const {
   cache_->condemn(*cache_->entries_[entry_], instance_,
                   Error{ErrorCode::engine_timeout,
                         fmt::format("the engine said nothing to any of its calls for {:.0f} s "
-                                    "(--silence-timeout) and is replaced",
+                                    "(silence_timeout) and is replaced",
                                     seconds),
                         Origin::engine});
 }

@@ -37,6 +37,7 @@ HttpTarget Peer::target() const {
   target.port = settings_.url.port;
   if (settings_.url.transport == Transport::tls) target.tls_name = settings_.url.host;
   target.ownership = Ownership::external;
+  target.silence = settings_.silence;
   if (!settings_.key.empty()) target.authorization = "Bearer " + settings_.key;
   return target;
 }

@@ -21,10 +21,11 @@ enum class PeerKind : std::uint8_t { unknown, openai, werk };
 struct RemoteSettings {
   std::string name;
   RemoteUrl url;
-  std::string key = {};             // a secret; empty: none is sent
-  std::string key_env = {};         // the variable it came from, for errors
-  std::vector<std::string> models;  // none: those that the peer lists
-  std::size_t parallel = 0;         // calls at a time; 0: as they come
+  std::string key = {};                         // a secret; empty: none is sent
+  std::string key_env = {};                     // the variable it came from, for errors
+  std::vector<std::string> models;              // none: those that the peer lists
+  std::size_t parallel = 0;                     // calls at a time; 0: as they come
+  std::optional<async::Duration> silence = {};  // given up after so long; none: the node's limit
   PeerKind kind = PeerKind::unknown;
 };
 

@@ -52,6 +52,7 @@ TEST_F(RemoteEngineTest, StartsWhereTheModelIsListedAndClaimsNothingThatItCantKn
 TEST_F(RemoteEngineTest, WhatThePeerTellsAndTheSettingsBoundAreFacts) {
   RemoteSettings bounded = settings();
   bounded.parallel = 3;
+  bounded.silence = std::chrono::seconds(90);
   bounded.url.prefix = "/api/v1";
   make(std::move(bounded));
   server_.reply(models_page(R"({"id":"a","owned_by":"llamacpp","meta":{"n_ctx":4096}})"));
@@ -61,6 +62,7 @@ TEST_F(RemoteEngineTest, WhatThePeerTellsAndTheSettingsBoundAreFacts) {
   EXPECT_EQ(server_.requests()[0].line, "GET /api/v1/models HTTP/1.1");
   const auto target = runtime_->passthrough(Dialect::openai_chat);
   EXPECT_EQ(target->path, "/api/v1/chat/completions");
+  EXPECT_EQ(target->silence, std::chrono::seconds(90));
   EXPECT_EQ(target->count_path, "/api/v1/chat/completions/input_tokens");
   EXPECT_FALSE(target->profile.names_tools_as_objects) << "a llama-server is known by its models";
 }
