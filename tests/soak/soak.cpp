@@ -161,7 +161,8 @@ int soak() {
   const std::chrono::seconds length(number_of("SOAK_SECONDS", kHalfAnHour));
   const std::uint64_t seed = number_of("SOAK_SEED", std::random_device()());
   std::cout << "soak: " << length.count() << " s at " << kCallers << " callers; SOAK_SEED=" << seed
-            << std::endl;  // seen at once, in a file too
+            << "\n"
+            << std::flush;  // seen at once, in a file too
   return Soak(length, seed).run();
 }
 
