@@ -145,7 +145,7 @@ TEST(EngineError, APromptThatIsTooLongForVllmIsAnOverflowWithItsNumbers) {
   const Error error = engine_error_from(
       400,
       R"({"error":{"message":"This model's maximum context length is 1024 tokens. However, your )"
-      R"(prompt contains at least 1025 input tokens. (parameter=input_tokens, value=1025)",)"
+      R"X(prompt contains at least 1025 input tokens. (parameter=input_tokens, value=1025)",)X"
       R"("type":"BadRequestError","param":"input_tokens","code":400}})");
   EXPECT_EQ(error.code, ErrorCode::context_length_exceeded);
   ASSERT_TRUE(error.overflow.has_value());
