@@ -225,6 +225,22 @@ TEST_F(BenchTest, WhatAServerThatIsNoNodeDoesNotTellIsNull) {
     EXPECT_TRUE(at(one, "/requests/0").at(name).is_null()) << name;
 }
 
+TEST_F(BenchTest, AServerThatBreaksOffIsCalledAServer) {
+  EngineControl engines({{"reply", {{"die", {{"after", 3}, {"how", "reset"}}}}}});
+  CommandProcess server({{"-m", "x.gguf", "--alias", "x", "--host", "127.0.0.1", "--port", "0"},
+                         engines.environment(),
+                         Around::nothing,
+                         EngineControl::program()});
+  const std::string address = engines.expect("listening").text("address");
+  const CommandRun done =
+      run_werk({"bench", "--url", address, "--model", "x", "--requests", "1", "--output", output()},
+               {"WERK_HOME=" + folder_.path().string()});
+  EXPECT_EQ(done.status, 1) << done.err;
+  const json::value page = results();
+  const auto& error = at(page, "/runs/0/requests/0/error").as_string();
+  EXPECT_TRUE(error.starts_with("the server closed the connection")) << error;
+}
+
 TEST_F(BenchTest, PromptsOfAFileReachTheEngineInTurn) {
   TestNode node({});
   const std::string prompts = (folder_ / "prompts.jsonl").string();
@@ -263,6 +279,14 @@ TEST_F(BenchTest, WhatCannotBeMeasuredIsToldBeforeAnythingIsAsked) {
     EXPECT_EQ(done.status, status) << done.err;
     EXPECT_TRUE(done.err.starts_with("werk: ")) << done.err;
     EXPECT_EQ(done.out, "");
+  }
+  for (const std::string option : {"--url", "--against"}) {
+    for (const std::string address : {"ftp://x", "http://h:x"}) {
+      const CommandRun done = run({"--model", "a", option, address}, node);
+      EXPECT_EQ(done.status, 1);
+      EXPECT_TRUE(done.err.starts_with("werk: " + option + " ")) << done.err;
+      EXPECT_NE(done.err.find(address), std::string::npos) << done.err;
+    }
   }
   EXPECT_EQ(node.engines().count("spawned"), 0u);
   const CommandRun nobody =

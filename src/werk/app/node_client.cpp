@@ -190,15 +190,16 @@ std::optional<NodeAddress> home_node(const Settings& settings, const std::filesy
 }
 
 Result<NodeAddress> find_node(const std::string& url, const Settings& settings,
-                              const std::filesystem::path& home) {
+                              const std::filesystem::path& home, std::string_view option) {
   if (url.empty()) {
     auto own = home_node(settings, home);
     if (own) return std::move(*own);
     return fail(ErrorCode::not_found, std::string(kNobody));
   }
   if (!url.starts_with("http://") && !url.starts_with("https://")) {
-    return fail(ErrorCode::invalid_request,
-                fmt::format("--url takes http://HOST:PORT or https://..., not {}", printable(url)));
+    return fail(
+        ErrorCode::invalid_request,
+        fmt::format("{} takes http://HOST:PORT or https://..., not {}", option, printable(url)));
   }
   std::string base = url;
   while (base.ends_with('/')) base.pop_back();

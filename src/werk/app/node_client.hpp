@@ -31,10 +31,10 @@ struct NodeAddress {
   Way way = Way::direct;
 };
 
-// The node that --url names, else the one that serves the home; `not_found` with what to do when
-// none runs, `invalid_request` for an address that is none.
+// The node that --url (or the option named) names, else the one that serves the home; `not_found`
+// with what to do when none runs, `invalid_request` for an address that is none.
 Result<NodeAddress> find_node(const std::string& url, const Settings& settings,
-                              const std::filesystem::path& home);
+                              const std::filesystem::path& home, std::string_view option = "--url");
 // The one that serves the home, if one does.
 std::optional<NodeAddress> home_node(const Settings& settings, const std::filesystem::path& home);
 

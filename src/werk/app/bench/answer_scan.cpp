@@ -75,12 +75,19 @@ std::string error_words(std::string_view body) {
   return whole.size() > kErrorBytesMax ? shown + "..." : shown;
 }
 
+Error of_server(Error error) {
+  constexpr std::string_view kEngine = "the engine";
+  const std::size_t place = error.message.find(kEngine);
+  if (place != std::string::npos) error.message.replace(place, kEngine.size(), "the server");
+  return error;
+}
+
 Result<std::uint32_t> AnswerScan::feed(std::string_view bytes) {
   parser_.feed(bytes);
   std::uint32_t pieces = 0;
   while (true) {
     auto item = parser_.next();
-    if (!item) return pass_on(item);
+    if (!item) return fail(of_server(std::move(item.error())));
     if (!*item) return pieces;
     if ((*item)->kind != http::SseItem::Kind::event) continue;
     const auto is_piece = take((*item)->data);
@@ -91,7 +98,7 @@ Result<std::uint32_t> AnswerScan::feed(std::string_view bytes) {
 
 Status AnswerScan::finish() {
   auto item = parser_.finish();
-  if (!item) return pass_on(item);
+  if (!item) return fail(of_server(std::move(item.error())));
   if (*item && (*item)->kind == http::SseItem::Kind::event) {
     const auto taken = take((*item)->data);
     if (!taken) return fail(taken.error());

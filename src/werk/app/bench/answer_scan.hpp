@@ -48,5 +48,7 @@ class AnswerScan {
 // The words of a server's error, in either dialect's envelope or another usual one; else what it
 // wrote, shortened.
 std::string error_words(std::string_view body);
+// An error of our own HTTP client, which calls every peer an engine, as it is said of a server.
+Error of_server(Error error);
 
 }  // namespace werk::app::bench

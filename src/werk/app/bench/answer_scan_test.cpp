@@ -88,6 +88,22 @@ TEST(AnswerScan, ReadsAMessageWithItsUsageAtBothEnds) {
   EXPECT_EQ(scan.usage()->at("input_tokens").as_int64(), 9);
 }
 
+TEST(AnswerScan, CallsWhomItReadsAServer) {
+  AnswerScan scan(Dialect::openai);
+  const auto read = scan.feed("data: " + std::string(http::kSseEventBytesMax + 1, 'x') + "\n\n");
+  ASSERT_FALSE(read);
+  EXPECT_TRUE(read.error().message.starts_with("an event of the server's stream is longer"))
+      << read.error().message;
+}
+
+TEST(ErrorWords, OfOurClientAreSaidOfAServer) {
+  const Error broken{ErrorCode::engine_failed, "the engine's answer is malformed: the engine?",
+                     Origin::engine};
+  EXPECT_EQ(of_server(broken).message, "the server's answer is malformed: the engine?");
+  EXPECT_EQ(of_server(broken).code, ErrorCode::engine_failed);
+  EXPECT_EQ(of_server({ErrorCode::io, "cannot connect"}).message, "cannot connect");
+}
+
 TEST(ErrorWords, AreFoundInEveryUsualEnvelope) {
   EXPECT_EQ(error_words(R"({"error":{"message":"a"}})"), "a");
   EXPECT_EQ(error_words(R"({"error":"b"})"), "b");

@@ -150,7 +150,7 @@ async::awaitable<void> Load::ask(Run& run, RequestRecord& record, std::uint64_t 
   auto sent = co_await client_.send(server_.address, std::move(request), run.stop);
   Status outcome;
   if (!sent) {
-    outcome = pass_on(sent);
+    outcome = fail(of_server(std::move(sent.error())));
   } else {
     http::Response& response = **sent;
     record.status = response.status;
@@ -172,7 +172,7 @@ async::awaitable<Status> Load::read_stream(Run& run, RequestRecord& record,
   AnswerScan scan(plan_.dialect);
   while (true) {
     auto bytes = co_await response.read_some(run.stop);
-    if (!bytes) co_return pass_on(bytes);
+    if (!bytes) co_return fail(of_server(std::move(bytes.error())));
     if (bytes->empty()) break;
     auto pieces = scan.feed(*bytes);
     if (!pieces) co_return pass_on(pieces);
@@ -205,7 +205,7 @@ async::awaitable<Status> Load::read_refusal(RequestRecord& record, http::Respons
   std::string body;
   while (body.size() < kRefusalBytesMax) {
     auto bytes = co_await response.read_some(stop);
-    if (!bytes) co_return pass_on(bytes);
+    if (!bytes) co_return fail(of_server(std::move(bytes.error())));
     if (bytes->empty()) break;
     body.append(*bytes);
   }

@@ -106,11 +106,14 @@ std::string time_now() {
   return {text, size};
 }
 
-Result<bench::Server> find_server(const std::string& url, const Settings& settings,
-                                  const fs::path& home) {
-  auto address = find_node(url, settings, home);
+Result<bench::Server> find_server(const std::string& url, std::string_view option,
+                                  const Settings& settings, const fs::path& home) {
+  auto address = find_node(url, settings, home, option);
   if (!address) return pass_on(address);
-  return bench::server_at(*address);
+  auto server = bench::server_at(*address);
+  if (!server && !url.empty())
+    server.error().message = fmt::format("{} {}", option, server.error().message);
+  return server;
 }
 
 int measure(bench::Session& session, bench::Server first, std::optional<bench::Server> against,
@@ -140,12 +143,12 @@ int bench_command(const CommandLine& line, const Settings& settings, const fs::p
   session.plan = std::move(*plan);
   const Status writable = check_output(line.bench.output);
   if (!writable) return failed(writable.error());
-  auto first = find_server(line.url, settings, home);
+  auto first = find_server(line.url, "--url", settings, home);
   if (!first) return failed(first.error());
   std::optional<bench::Server> against;
   session.first.url = first->url;
   if (!line.bench.against.empty()) {
-    auto other = find_server(line.bench.against, settings, home);
+    auto other = find_server(line.bench.against, "--against", settings, home);
     if (!other) return failed(other.error());
     session.against = bench::ServerRecord{other->url, {}};
     against = std::move(*other);
