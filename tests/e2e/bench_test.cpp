@@ -2,6 +2,8 @@
 // its file says, which is what the project's specification names, and how it ends.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 
@@ -87,7 +89,8 @@ TEST_F(BenchTest, ItsFileHasTheFieldsOfTheSpecification) {
       EXPECT_EQ(request.at("completion_tokens").as_int64(), 8);
       EXPECT_EQ(at(request, "/usage/completion_tokens").as_int64(), 8);
       EXPECT_GT(request.at("request_tokens_per_second").as_double(), 0);
-      EXPECT_TRUE(request.at("queue_seconds").is_null());
+      EXPECT_GE(request.at("queue_seconds").as_double(), 0);
+      EXPECT_GE(request.at("load_seconds").as_double(), 0);
       EXPECT_TRUE(request.at("error").is_null());
       EXPECT_EQ(request.at("finish_reason").as_string(), "stop");
     }
@@ -109,6 +112,53 @@ TEST_F(BenchTest, MeasuresTheMessagesDialectAndAColdStart) {
   EXPECT_EQ(at(request, "/usage/output_tokens").as_int64(), 8);
   EXPECT_TRUE(request.at("ttft_seconds").is_double());
   EXPECT_EQ(request.at("finish_reason").as_string(), "end_turn");
+  const json::value& cold = at(page, "/runs/0/requests/0");
+  EXPECT_GT(cold.at("load_seconds").as_double(), request.at("load_seconds").as_double());
+  EXPECT_LT(cold.at("queue_seconds").as_double(), cold.at("load_seconds").as_double())
+      << "to wait for a load is not to wait in line";
+}
+
+TEST_F(BenchTest, ARequestThatWaitedInLineSaysHowLong) {
+  using Clock = std::chrono::steady_clock;
+  TestNode node({.engine = {{"reply", {{"hold", true}}}, {"replies", {{{"hold", false}}}}},
+                 .arguments = {"--parallel", "1"}});
+  node.port();
+  CommandProcess command(settings(
+      {"--model", "a", "--warmup", "--requests", "2", "--concurrency", "2", "--output", output()},
+      node));
+  node.generation();  // the warm-up
+  const EngineEvent first = node.generation();
+  node.await_waiting(1);
+  const auto waits = Clock::now();
+  node.observability();
+  const std::chrono::duration<double> at_least = Clock::now() - waits;
+  node.engines().release(first.engine, first.request());
+  const EngineEvent second = node.generation();
+  node.engines().release(second.engine, second.request());
+  EXPECT_EQ(command.wait_exit(), 0) << command.err();
+  const json::value page = results();
+  std::vector<double> queued;
+  for (const json::value& request : at(page, "/runs/0/requests").as_array())
+    queued.push_back(request.at("queue_seconds").as_double());
+  std::ranges::sort(queued);
+  ASSERT_EQ(queued.size(), 2u);
+  EXPECT_GE(queued[1], at_least.count()) << "it was in line all that time";
+  EXPECT_LT(queued[0], queued[1]) << "the other found the slot free";
+}
+
+TEST_F(BenchTest, WaitsThatTheNodeNoLongerTellsAreNullAndCounted) {
+  TestNode node({.engine = {{"hold_until", 80}}, .arguments = {"--parallel", "80"}});
+  const CommandRun done = run({"--model", "a", "--requests", "80", "--concurrency", "80",
+                               "--max-tokens", "2", "--output", output()},
+                              node);
+  EXPECT_EQ(done.status, 0) << done.err;
+  const json::value page = results();
+  std::size_t told = 0;
+  for (const json::value& request : at(page, "/runs/0/requests").as_array())
+    told += request.at("queue_seconds").is_double() ? 1 : 0;
+  EXPECT_GE(told, 64u) << "as many as the node's page holds";
+  const std::string note = "how long " + std::to_string(80 - told) + " of the requests waited";
+  EXPECT_EQ(json::serialize(page.at("notes")).find(note) != std::string::npos, told < 80);
 }
 
 TEST_F(BenchTest, ByRateRequestsComeWhoeverStillWaits) {
@@ -221,7 +271,8 @@ TEST_F(BenchTest, WhatAServerThatIsNoNodeDoesNotTellIsNull) {
                                       "engine_processes", "aggregate_tokens_per_second"})
     EXPECT_TRUE(one.at(name).is_null()) << name;
   EXPECT_TRUE(page.at("start_state").is_null());
-  for (const std::string_view name : {"completion_tokens", "usage", "request_tokens_per_second"})
+  for (const std::string_view name :
+       {"completion_tokens", "usage", "request_tokens_per_second", "queue_seconds", "load_seconds"})
     EXPECT_TRUE(at(one, "/requests/0").at(name).is_null()) << name;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 
+#include "werk/base/digest.hpp"
 #include "werk/base/text.hpp"
 
 namespace werk::app::bench {
@@ -17,6 +18,7 @@ namespace {
 constexpr std::size_t kRefusalBytesMax = std::size_t{64} << 10;
 constexpr std::size_t kNotedMax = std::size_t{1} << 20;  // times for which room is kept beforehand
 constexpr auto kLookEvery = 1s;
+constexpr int kLastLooksMax = 8;  // in which the node gets done with calls that have ended
 constexpr std::size_t kIdleConnectionsMax = 4096;
 
 double seconds_between(async::TimePoint from, async::TimePoint to) {
@@ -33,11 +35,6 @@ bool is_stream(const http::Headers& headers) {
   return to_lower(headers.find("content-type").value_or("")).starts_with("text/event-stream");
 }
 
-void note_processes(RunRecord& record, const json::object& page) {
-  const auto count = processes_in(page);
-  if (count) record.engine_processes = std::max(record.engine_processes.value_or(0), *count);
-}
-
 }  // namespace
 
 // What the requests of one run share; lives in run().
@@ -47,6 +44,13 @@ struct Load::Run {
   std::stop_token stop;
   async::TimePoint begun;
   std::size_t next = 0;
+  CallTimes times = {};
+
+  void note(const json::object& page) {
+    const auto count = processes_in(page);
+    if (count) record.engine_processes = std::max(record.engine_processes.value_or(0), *count);
+    times.read(page, record.requests);
+  }
 };
 
 Load::Load(async::Executor executor, async::Clock& clock, const Plan& plan, Server server,
@@ -56,7 +60,8 @@ Load::Load(async::Executor executor, async::Clock& clock, const Plan& plan, Serv
       plan_(plan),
       server_(std::move(server)),
       on_end_(std::move(on_end)),
-      client_(executor, clock, profile()) {}
+      client_(executor, clock, profile()),
+      tag_("bench-" + random_hex(8)) {}
 
 async::awaitable<std::optional<json::object>> Load::observe_now(std::stop_token stop) {
   auto page = co_await observe(client_, clock_, server_, stop);
@@ -72,14 +77,14 @@ async::awaitable<void> Load::run(RunRecord& record, std::uint64_t round, std::st
   record.requests.assign(plan_.requests, RequestRecord());
   record.inter_token_seconds.reserve(
       std::min<std::size_t>(std::size_t{plan_.requests} * plan_.max_tokens, kNotedMax));
-  Run run{record, round, stop, clock_.now(), 0};
+  Run run{record, round, stop, clock_.now()};
   {
     async::TaskGroup looks(executor_);
     async::TaskGroup tasks(executor_);
     std::stop_source enough;
     if (record.observability_before) {
-      note_processes(record, *record.observability_before);
-      looks.spawn(count_processes(run, enough.get_token()));
+      run.note(*record.observability_before);
+      looks.spawn(watch(run, enough.get_token()));
     }
     if (record.level.callers > 0) {
       for (std::uint32_t i = 0; i < record.level.callers; ++i) tasks.spawn(call(run));
@@ -92,16 +97,25 @@ async::awaitable<void> Load::run(RunRecord& record, std::uint64_t round, std::st
     co_await looks.join();
   }
   if (!record.observability_before || stop.stop_requested()) co_return;
-  record.observability_after = co_await observe_now(stop);
-  if (record.observability_after) note_processes(record, *record.observability_after);
+  co_await look_last(run);
 }
 
-async::awaitable<void> Load::count_processes(Run& run, std::stop_token stop) {
+async::awaitable<void> Load::look_last(Run& run) {
+  for (int i = 0; i < kLastLooksMax; ++i) {
+    auto page = co_await observe_now(run.stop);
+    if (!page) co_return;
+    run.note(*page);
+    run.record.observability_after = std::move(*page);
+    if (!run.times.any_under_way(*run.record.observability_after)) co_return;
+  }
+}
+
+async::awaitable<void> Load::watch(Run& run, std::stop_token stop) {
   while (true) {
     const bool slept = co_await async::sleep_for(clock_, executor_, kLookEvery, stop);
     if (!slept || run.stop.stop_requested()) co_return;
     const auto page = co_await observe_now(stop);
-    if (page) note_processes(run.record, *page);
+    if (page) run.note(*page);
   }
 }
 
@@ -134,7 +148,7 @@ async::awaitable<void> Load::ask_once(RequestRecord& record, std::uint64_t numbe
                                       std::stop_token stop) {
   RunRecord unused;
   // A round that no run has, so that what is read into a prompt cache here serves no later request.
-  Run run{unused, ~std::uint64_t{0} / plan_.requests, stop, clock_.now(), 0};
+  Run run{unused, ~std::uint64_t{0} / plan_.requests, stop, clock_.now()};
   co_await ask(run, record, number, clock_.now());
 }
 
@@ -147,6 +161,8 @@ async::awaitable<void> Load::ask(Run& run, RequestRecord& record, std::uint64_t 
   request.target = server_.api + std::string(path_of(plan_.dialect));
   request.headers = headers_for(server_, plan_.dialect);
   request.body = body;
+  std::string id = fmt::format("{}-{}", tag_, ++asked_);
+  request.headers.add("X-Request-Id", id);
   auto sent = co_await client_.send(server_.address, std::move(request), run.stop);
   Status outcome;
   if (!sent) {
@@ -154,6 +170,8 @@ async::awaitable<void> Load::ask(Run& run, RequestRecord& record, std::uint64_t 
   } else {
     http::Response& response = **sent;
     record.status = response.status;
+    const auto known_as = response.headers.find("x-request-id");
+    if (known_as) id = *known_as;
     if (version_.empty()) version_ = printable(response.headers.find("server").value_or(""));
     if (response.status == 200 && is_stream(response.headers)) {
       outcome = co_await read_stream(run, record, response, due);
@@ -165,6 +183,7 @@ async::awaitable<void> Load::ask(Run& run, RequestRecord& record, std::uint64_t 
   if (run.stop.stop_requested()) co_return;
   if (!outcome) record.error = outcome.error().message;
   record.ended = true;
+  run.times.expect(std::move(id), number);
 }
 
 async::awaitable<Status> Load::read_stream(Run& run, RequestRecord& record,

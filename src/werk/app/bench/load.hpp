@@ -9,6 +9,7 @@
 #include <string>
 
 #include "werk/app/bench/answer_scan.hpp"
+#include "werk/app/bench/call_times.hpp"
 #include "werk/app/bench/plan.hpp"
 #include "werk/app/bench/record.hpp"
 #include "werk/app/bench/server.hpp"
@@ -50,7 +51,8 @@ class Load {
                                        async::TimePoint due);
   async::awaitable<Status> read_refusal(RequestRecord& record, http::Response& response,
                                         std::stop_token stop);
-  async::awaitable<void> count_processes(Run& run, std::stop_token stop);
+  async::awaitable<void> watch(Run& run, std::stop_token stop);
+  async::awaitable<void> look_last(Run& run);
   void note_pieces(Run& run, RequestRecord& record, std::uint32_t pieces, async::TimePoint due);
 
   async::Executor executor_;
@@ -60,6 +62,9 @@ class Load {
   OnEnd on_end_;
   http::Client client_;
   std::string version_;
+  // By which the server's page calls the requests of this load, and of no other.
+  std::string tag_;
+  std::uint64_t asked_ = 0;
 };
 
 }  // namespace werk::app::bench

@@ -188,6 +188,12 @@ void add_notes(Session& session) {
       "and, where a model was cold, its load");
   if (any_run(session, lacks_tokens))
     note("the server counted no tokens in some answers, so tokens/s isn't known there");
+  const std::size_t untold = untold_waits(session);
+  if (untold > 0) {
+    note(fmt::format(
+        "how long {} of the requests waited isn't known: the node tells it of its last calls only",
+        untold));
+  }
   if (session.plan.prompts.kind == PromptKind::made)
     note("made prompts have about as many tokens as asked for; usage tells how many");
   if (session.plan.dialect == Dialect::anthropic &&

@@ -103,6 +103,18 @@ std::vector<LevelRatios> ratios_of(const Session& session) {
   return all;
 }
 
+std::size_t untold_waits(const Session& session) {
+  std::size_t untold = 0;
+  for (const RunRecord& run : session.runs) {
+    if (!run.observability_after) continue;
+    untold += static_cast<std::size_t>(
+        std::ranges::count_if(run.requests, [](const RequestRecord& request) {
+          return request.ended && request.error.empty() && !request.queue_seconds;
+        }));
+  }
+  return untold;
+}
+
 std::uint32_t failures_of(const Session& session) {
   std::uint32_t failures = 0;
   for (const RunRecord& run : session.runs) failures += figures_of(run).failed;

@@ -18,9 +18,11 @@ struct RequestRecord {
   std::string model;
   double begun_seconds = 0;  // since the run began; by rate, when the request was due
   double elapsed_seconds = 0;
-  std::optional<double> ttft_seconds;  // to the first text, reasoning or tool call
-  std::optional<double> last_seconds;  // to the last of them
-  std::uint32_t pieces = 0;            // events that held something of the answer
+  std::optional<double> ttft_seconds;   // to the first text, reasoning or tool call
+  std::optional<double> last_seconds;   // to the last of them
+  std::uint32_t pieces = 0;             // events that held something of the answer
+  std::optional<double> queue_seconds;  // in line for a slot, as a Werk node tells it
+  std::optional<double> load_seconds;   // before that, until its model was there
   std::optional<boost::json::object> usage;
   std::optional<std::uint64_t> completion_tokens;
   std::string finish_reason;
@@ -94,6 +96,9 @@ struct LevelRatios {
   Summary total_p50;
 };
 std::vector<LevelRatios> ratios_of(const Session& session);
+
+// Of how many successes a server that tells such things didn't tell how long they waited.
+std::size_t untold_waits(const Session& session);
 
 // How many requests failed, of all runs.
 std::uint32_t failures_of(const Session& session);

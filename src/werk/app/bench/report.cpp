@@ -46,8 +46,9 @@ json::object request_json(const RequestRecord& request) {
           {"request_tokens_per_second", or_null(rate_of(request))},
           {"inter_token_mean_seconds", or_null(mean_gap_of(request))},
           {"pieces", request.pieces},
-          // No endpoint tells it; a time to the first token includes it.
-          {"queue_seconds", nullptr},
+          // Only a Werk node tells these; a time to the first token includes both.
+          {"queue_seconds", or_null(request.queue_seconds)},
+          {"load_seconds", or_null(request.load_seconds)},
           {"finish_reason", text_or_null(request.finish_reason)},
           {"status", request.status == 0 ? json::value(nullptr) : json::value(request.status)},
           {"error", text_or_null(request.error)}};

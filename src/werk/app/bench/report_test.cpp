@@ -16,6 +16,8 @@ RequestRecord success(double elapsed, std::optional<std::uint64_t> tokens) {
   request.ttft_seconds = elapsed / 4;
   request.last_seconds = elapsed;
   request.pieces = 4;
+  request.queue_seconds = elapsed / 8;
+  request.load_seconds = 0;
   request.completion_tokens = tokens;
   if (tokens) request.usage = json::object{{"completion_tokens", *tokens}};
   request.finish_reason = "stop";
@@ -27,6 +29,8 @@ RequestRecord success(double elapsed, std::optional<std::uint64_t> tokens) {
 RequestRecord failure(std::string error) {
   RequestRecord request = success(0.1, std::nullopt);
   request.ttft_seconds.reset();
+  request.queue_seconds.reset();
+  request.load_seconds.reset();
   request.status = 404;
   request.error = std::move(error);
   return request;
@@ -71,7 +75,8 @@ TEST(Report, HasTheMembersOfTheSpecification) {
   EXPECT_EQ(request.at("usage").at("completion_tokens").as_uint64(), 20u);
   EXPECT_EQ(request.at("request_tokens_per_second").as_double(), 10);
   EXPECT_EQ(request.at("inter_token_mean_seconds").as_double(), 0.5);
-  EXPECT_TRUE(request.at("queue_seconds").is_null());
+  EXPECT_EQ(request.at("queue_seconds").as_double(), 0.25);
+  EXPECT_EQ(request.at("load_seconds").as_double(), 0);
   EXPECT_TRUE(request.at("error").is_null());
 }
 
@@ -93,8 +98,22 @@ TEST(Report, WhatAServerDoesNotTellIsNull) {
   const json::object& failed = one.at("requests").at(1).as_object();
   EXPECT_TRUE(failed.at("ttft_seconds").is_null());
   EXPECT_TRUE(failed.at("request_tokens_per_second").is_null());
+  EXPECT_TRUE(failed.at("queue_seconds").is_null());
+  EXPECT_TRUE(failed.at("load_seconds").is_null());
   EXPECT_EQ(failed.at("error").as_string(), "HTTP 404: no such model");
   EXPECT_EQ(failed.at("status").as_int64(), 404);
+}
+
+TEST(Report, WaitsThatATellingServerDidNotTellAreCounted) {
+  Session told = session();
+  told.runs[0].requests.push_back(failure("HTTP 503: full"));
+  told.runs[0].requests.emplace_back();
+  told.runs[0].observability_after.emplace();
+  EXPECT_EQ(untold_waits(told), 0u);
+  told.runs[0].requests[1].queue_seconds.reset();
+  EXPECT_EQ(untold_waits(told), 1u);
+  told.runs[0].observability_after.reset();
+  EXPECT_EQ(untold_waits(told), 0u) << "it tells nothing at all";
 }
 
 TEST(Report, RequestsThatHadNotEndedAreCountedAndNotListed) {
