@@ -75,15 +75,14 @@ bool ends_within(pid_t pid, std::chrono::seconds limit) {
   return ended;
 }
 
-// The port on which a process of this group listens; 0: none yet.
-std::uint16_t listening_port(pid_t group) {
+// The loopback port on which this process listens; 0: none. Its helpers have ports of their own.
+std::uint16_t listening_port(pid_t pid) {
+  constexpr std::string_view kLoopback = "0100007F:";
   std::set<std::string> sockets;
-  for (const auto& [pid, name] : members_of(group)) {
-    std::error_code error;
-    for (const auto& file : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", error)) {
-      const std::string target = fs::read_symlink(file.path(), error).string();
-      if (target.starts_with("socket:[")) sockets.insert(target.substr(8, target.size() - 9));
-    }
+  for (const auto& file : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+    std::error_code gone;
+    const std::string target = fs::read_symlink(file.path(), gone).string();
+    if (target.starts_with("socket:[")) sockets.insert(target.substr(8, target.size() - 9));
   }
   std::ifstream table("/proc/net/tcp");
   std::string row;
@@ -93,11 +92,26 @@ std::uint16_t listening_port(pid_t group) {
     std::string number, local, remote, state, queues, timer, retransmits, user, timeout, inode;
     words >> number >> local >> remote >> state >> queues >> timer >> retransmits >> user >>
         timeout >> inode;
-    if (state != "0A" || !sockets.contains(inode)) continue;
-    return static_cast<std::uint16_t>(std::stoul(local.substr(local.find(':') + 1), nullptr, 16));
+    if (state != "0A" || !sockets.contains(inode) || !local.starts_with(kLoopback)) continue;
+    return static_cast<std::uint16_t>(std::stoul(local.substr(kLoopback.size()), nullptr, 16));
   }
   return 0;
 }
+
+// A server that is killed leaves its shared memory behind.
+class EndsInPeace {
+ public:
+  explicit EndsInPeace(PipedProcess& server) : server_(server) {}
+  EndsInPeace(const EndsInPeace&) = delete;
+  EndsInPeace& operator=(const EndsInPeace&) = delete;
+  ~EndsInPeace() {
+    server_.signal(SIGTERM);
+    ends_within(server_.pid(), kWatchdog);
+  }
+
+ private:
+  PipedProcess& server_;
+};
 
 class RealVllm : public ::testing::Test {
  protected:
@@ -303,6 +317,7 @@ TEST_F(RealVllm, ServesOverlapsCancelsIsReplacedAndLeavesNothing) {
 
 TEST_F(RealVllm, StartedByHandItServesAsARemoteAndIsUntouchedAtTheNodesEnd) {
   PipedProcess server(by_hand());
+  const EndsInPeace peace(server);
   server.wait_for_text("Application startup complete", std::chrono::minutes(10));
   const std::uint16_t port = listening_port(server.pid());
   ASSERT_NE(port, 0);
@@ -318,8 +333,6 @@ TEST_F(RealVllm, StartedByHandItServesAsARemoteAndIsUntouchedAtTheNodesEnd) {
   EXPECT_GE(members_of(server.pid()).size(), 3u) << "it is somebody else's";
   HttpCall health(port, "GET", "/health");
   EXPECT_EQ(health.status(), 200);
-  server.signal(SIGTERM);
-  server.wait_exit();
 }
 
 }  // namespace
