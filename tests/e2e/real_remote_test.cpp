@@ -8,32 +8,25 @@
 #include <csignal>
 #include <memory>
 
+#include "tests/e2e/prepared.hpp"
 #include "tests/support/http_call.hpp"
 #include "tests/support/node_process.hpp"
 #include "tests/support/piped_process.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "werk/engine/llama_server/managed.hpp"
-#include "werk/model/store.hpp"
 
 namespace werk::test {
 namespace {
 
 namespace json = boost::json;
-namespace llama = engine::llama_server;
 
 class RealRemoteTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const char* shared = std::getenv("WERK_HOME");
-    if (shared == nullptr) GTEST_SKIP() << "WERK_HOME names no prepared home";
-    const char* named = std::getenv("WERK_LLAMA_SERVER");
-    const auto managed = llama::usable_managed(shared, llama::this_processor().fingerprint());
-    if (named == nullptr && !managed) GTEST_SKIP() << "no engine is installed in WERK_HOME";
-    const auto model = model::Store(shared).find("smollm2");
-    if (!model) GTEST_SKIP() << "smollm2 is not in WERK_HOME: " << model.error().message;
+    const PreparedEngine llama = prepared_llama_server();
+    if (!llama.missing.empty()) GTEST_SKIP() << llama.missing;
     PipedProcess::Settings settings;
-    settings.program = named != nullptr ? std::string(named) : managed->executable().string();
-    settings.words = {"-m",         model->weights_path().string(),
+    settings.program = llama.program.string();
+    settings.words = {"-m",         llama.model.string(),
                       "--alias",    "far-model",
                       "--host",     "127.0.0.1",
                       "--port",     "0",

@@ -17,12 +17,12 @@
 #include <sstream>
 
 #include "tests/e2e/chat_answer.hpp"
+#include "tests/e2e/prepared.hpp"
 #include "tests/e2e/test_node.hpp"
 #include "tests/support/http_call.hpp"
 #include "tests/support/node_process.hpp"
 #include "tests/support/piped_process.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "werk/model/store.hpp"
 
 namespace werk::test {
 namespace {
@@ -116,57 +116,32 @@ class EndsInPeace {
 class RealVllm : public ::testing::Test {
  protected:
   void SetUp() override {
-    const char* prepared = std::getenv("WERK_TEST_VLLM");
-    const char* workers = std::getenv("WERK_TEST_WORKERS");
-    if (prepared == nullptr || workers == nullptr)
-      GTEST_SKIP() << "WERK_TEST_VLLM or WERK_TEST_WORKERS names no prepared folder";
-    python_ = fs::path(prepared) / "environment" / "bin" / "python";
-    model_ = fs::path(workers) / "smollm2-hf";
-    if (!fs::exists(python_))
-      GTEST_SKIP() << "there is no vLLM: " << read_file(fs::path(prepared) / "why");
-    if (!fs::exists(model_)) GTEST_SKIP() << "there is no model: " << model_;
-    model::ImportRequest request;
-    request.path = model_;
-    request.id = "m";
-    request.mode = model::ImportMode::link;
-    const auto imported = model::Store(home_.path()).import_file(request);
-    ASSERT_TRUE(imported.has_value()) << imported.error().message;
+    vllm_ = prepared_vllm();
+    if (!vllm_.missing.empty()) GTEST_SKIP() << vllm_.missing;
+    import_linked(home_.path(), vllm_.model, "m");
   }
 
   NodeProcess::Settings settings() const {
-    return {
-        home_.path(),
-        {"--backend", "vllm", "--persistence"},
-        {"WERK_VLLM_PYTHON=" + python_.string(), "VLLM_CPU_KVCACHE_SPACE=1", "OMP_NUM_THREADS=1",
-         "VLLM_CPU_OMP_THREADS_BIND=nobind", "WERK_VLLM_HEALTH_TIMEOUT_SECONDS=600",
-         "WERK_VLLM_ARGS=--max-model-len 1024 --dtype float32 --enforce-eager"}};
+    return {home_.path(), {"--backend", "vllm", "--persistence"}, vllm_node_environment(vllm_)};
   }
   // As its owner starts it, on a port that the kernel chooses.
   PipedProcess::Settings by_hand() const {
     PipedProcess::Settings server;
-    server.program = python_.string();
-    server.words = {(python_.parent_path() / "vllm").string(),
+    server.program = vllm_.program.string();
+    server.words = {(vllm_.program.parent_path() / "vllm").string(),
                     "serve",
-                    model_.string(),
+                    vllm_.model.string(),
                     "--host",
                     "127.0.0.1",
                     "--port",
                     "0",
                     "--served-model-name",
-                    "theirs",
-                    "--max-model-len",
-                    "1024",
-                    "--dtype",
-                    "float32",
-                    "--enforce-eager"};
-    server.environment = {"PATH=/usr/bin:/bin",
-                          "HOME=" + home_.path().string(),
-                          "VLLM_CPU_KVCACHE_SPACE=1",
-                          "OMP_NUM_THREADS=1",
-                          "VLLM_CPU_OMP_THREADS_BIND=nobind",
-                          "HF_HUB_OFFLINE=1",
-                          "VLLM_NO_USAGE_STATS=1",
-                          "PYTHONUNBUFFERED=1"};
+                    "theirs"};
+    std::ranges::copy(small_vllm_words(), std::back_inserter(server.words));
+    server.environment = small_vllm_environment();
+    server.environment.insert(server.environment.end(),
+                              {"PATH=/usr/bin:/bin", "HOME=" + home_.path().string(),
+                               "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "PYTHONUNBUFFERED=1"});
     return server;
   }
   static std::string body(std::string_view more) {
@@ -188,23 +163,11 @@ class RealVllm : public ::testing::Test {
   static pid_t engine_of(NodeProcess& node) {
     return static_cast<pid_t>(runtime(node).at("pid").to_number<int>());
   }
-  static std::string socket_of(pid_t engine) {
-    const std::string line = read_file("/proc/" + std::to_string(engine) + "/cmdline");
-    const std::string flag = std::string("--uds") + '\0';
-    const std::size_t at = line.find(flag);
-    if (at == std::string::npos) return {};
-    return line.substr(at + flag.size()).c_str();
-  }
   // Asks the engine itself back to back until so many run.
   static bool comes_to_run(const std::string& socket, int wanted) {
     const auto until = std::chrono::steady_clock::now() + kWatchdog;
     while (std::chrono::steady_clock::now() < until) {
-      HttpCall call = HttpCall::to_socket(socket, "GET", "/metrics", {}, {});
-      const std::string metrics = call.whole_body();
-      const std::size_t line = metrics.find("\nvllm:num_requests_running{");
-      const std::size_t value = metrics.find("} ", line);
-      if (line != std::string::npos && std::atof(metrics.c_str() + value + 2) == wanted)
-        return true;
+      if (running_in_vllm(socket) == wanted) return true;
     }
     return false;
   }
@@ -215,8 +178,7 @@ class RealVllm : public ::testing::Test {
   void expect_nothing_left_of_a_killed_node(NodeProcess& node,
                                             const std::set<std::string>& shared_before);
 
-  fs::path python_;
-  fs::path model_;
+  PreparedEngine vllm_;
   TemporaryFolder home_;
 };
 
@@ -252,7 +214,7 @@ void RealVllm::expect_answers(NodeProcess& node) {
 }
 
 void RealVllm::expect_overlap_and_cancellation(NodeProcess& node) {
-  const std::string socket = socket_of(engine_of(node));
+  const std::string socket = vllm_socket(engine_of(node));
   ASSERT_FALSE(socket.empty());
   {
     std::vector<HttpCall> calls;
@@ -266,7 +228,7 @@ void RealVllm::expect_a_new_engine_after_its_core_died(NodeProcess& node) {
   const pid_t first = engine_of(node);
   HttpCall call = chat(node, kLong);
   ASSERT_EQ(call.status(), 200);
-  ASSERT_TRUE(comes_to_run(socket_of(first), 1));
+  ASSERT_TRUE(comes_to_run(vllm_socket(first), 1));
   for (const auto& [pid, name] : members_of(first)) {
     if (name.starts_with("VLLM::EngineCor")) ::kill(pid, SIGKILL);
   }
