@@ -100,6 +100,11 @@ class CoroutineLaw(unittest.TestCase):
         self.breaks('for (auto& x : co_await list()) use(x);')
         self.breaks('for (int i = 0; auto& x : co_await list()) use(x);')
 
+    def test_a_loop_condition_is_found(self):
+        self.breaks('while (co_await next()) use(1);')
+        self.breaks('do { use(1); } while (co_await next());')
+        self.breaks('for (int i = 0; co_await next(); ++i) use(i);')
+
     def test_a_capturing_coroutine_is_found(self):
         self.breaks('auto g = [this]() -> awaitable<void> { co_await x(); };')
         self.breaks('auto g = [&]() -> awaitable<int> { co_return 1; };')

@@ -1,7 +1,7 @@
 """The coroutine law of g++ 12, which miscompiles what breaks it: temporaries are destroyed twice, silently.
 
-An expression that contains co_await contains no `{` and no lambda; no co_await stands inside a ternary or initialises a range-for;
-a lambda that captures is never a coroutine, since its captures die before it does.
+An expression that contains co_await contains no `{` and no lambda; no co_await stands inside a ternary, initialises a range-for or is
+part of a loop's condition (seen: a while whose body is one statement); a lambda that captures is never a coroutine, since its captures die before it does.
 """
 
 _CO_WORDS = {'co_await', 'co_yield', 'co_return'}
@@ -25,7 +25,7 @@ def violations(cpp):
 def _of_expression(cpp, await_at):
     word = cpp.text_at(await_at)
     lambda_starts = {found.first for found in cpp.lambdas}
-    first, last, ternary, range_for = _full_expression(cpp, await_at)
+    first, last, ternary, control = _full_expression(cpp, await_at)
     # What stands inside a lambda of the expression is part of another function; the lambda itself is reported.
     for index in range(first, last):
         text = cpp.text_at(index)
@@ -37,26 +37,29 @@ def _of_expression(cpp, await_at):
             return
     if ternary:
         yield cpp.token_line(await_at), f'{word} in a ternary: use if and else'
-    if range_for:
+    if control == 'range-for':
         yield cpp.token_line(await_at), f'{word} initialises a range-for: name the range first'
+    elif control in ('while', 'for'):
+        yield cpp.token_line(await_at), f'{word} in the condition of {control}: name its result first'
 
 
 def _full_expression(cpp, await_at):
-    """The token range [first, last) of the full expression, and whether a ternary or a range-for is on the way out."""
+    """The token range [first, last) of the full expression, whether a ternary is on the way out, and the control word around it."""
     low, high = await_at, await_at + 1
-    ternary = range_for = False
+    ternary = False
     while True:
         low, left_texts = _extend_left(cpp, low)
         high, right_texts = _extend_right(cpp, high)
         ternary = ternary or '?' in left_texts or '?' in right_texts
         opener = _bracket_around(cpp, await_at, low)
         if opener is None:
-            return low, high, ternary, range_for
+            return low, high, ternary, None
         if cpp.text_at(opener) == '{' and cpp.is_block(opener):
-            return low, high, ternary, range_for
+            return low, high, ternary, None
         if cpp.text_at(opener) == '(' and cpp.is_control_paren(opener):
-            range_for = cpp.text_at(opener - 1) == 'for' and ':' in left_texts and '?' not in left_texts
-            return low, high, ternary, range_for
+            control = cpp.text_at(opener - 1)
+            ranges = control == 'for' and ':' in left_texts and '?' not in left_texts
+            return low, high, ternary, 'range-for' if ranges else control
         low, high = opener, cpp.match[opener] + 1
 
 

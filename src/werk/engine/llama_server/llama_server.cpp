@@ -230,7 +230,10 @@ async::awaitable<void> LlamaServerEngine::watch_activity(Launched& launched,
                                                          StartObserver& observer,
                                                          std::stop_token done) {
   ActivityWatch watch;
-  while (co_await async::sleep_for(services_.clock, services_.executor, kActivityPause, done)) {
+  while (true) {
+    const bool goes_on =
+        co_await async::sleep_for(services_.clock, services_.executor, kActivityPause, done);
+    if (!goes_on) break;
     const Activity now = activity_of(launched.child->pid(), launched.child->output_bytes());
     const auto what = watch.look(now);
     if (!what) continue;
