@@ -281,7 +281,10 @@ TEST_F(RealVllm, StartedByHandItServesAsARemoteAndIsUntouchedAtTheNodesEnd) {
   PipedProcess server(by_hand());
   const EndsInPeace peace(server);
   server.wait_for_text("Application startup complete", std::chrono::minutes(10));
-  const std::uint16_t port = listening_port(server.pid());
+  // It listens just after it has said so.
+  const auto until = std::chrono::steady_clock::now() + kWatchdog;
+  std::uint16_t port = 0;
+  while (port == 0 && std::chrono::steady_clock::now() < until) port = listening_port(server.pid());
   ASSERT_NE(port, 0);
   {
     NodeProcess node({home_.path(),
