@@ -8,66 +8,21 @@
 #include <string>
 #include <vector>
 
-#include "bench/support/load.hpp"
 #include "bench/support/main.hpp"
 #include "bench/support/programs.hpp"
 #include "bench/support/report.hpp"
 #include "bench/support/stats.hpp"
+#include "bench/support/token_rate.hpp"
 
 namespace werk::bench {
 namespace {
 
 constexpr std::uint64_t kTokens = 64;
 
-// Messages knows no way to ignore the end of a sequence; at temperature 0 this story goes on for
-// longer, and a round whose tokens are fewer ends the run.
-std::string request_for(Dialect dialect, std::string_view model, std::string_view key) {
-  std::string body = fmt::format(
-      R"({{"model":"{}","messages":[{{"role":"user","content":"Tell a story about the sea."}}],)"
-      R"("temperature":0,"max_tokens":{},"stream":true)",
-      model, kTokens);
-  if (dialect == Dialect::openai) {
-    body += R"(,"seed":7,"ignore_eos":true,"stream_options":{"include_usage":true},)"
-            R"("return_progress":true)";
-  }
-  return http_request("POST", target_of(dialect), body + "}", key);
-}
-
-// One of the ways to the engine at one number of callers.
-class Way {
- public:
-  Way(const Endpoint& endpoint, Dialect dialect, const std::string& request, std::size_t callers,
-      std::uint64_t each)
-      : load_([&] {
-          LoadPlan plan;
-          plan.endpoint = endpoint;
-          plan.dialect = dialect;
-          plan.connections = callers;
-          plan.requests = {request};
-          return plan;
-        }()),
-        each_(each),
-        tokens_(each * callers * kTokens) {}
-
-  void measure() {
-    const LoadResult result = load_.run_times(each_);
-    if (result.failures > 0) throw std::runtime_error("an answer failed: " + result.first_failure);
-    if (result.tokens != tokens_) throw std::runtime_error("tokens are missing");
-    rate = static_cast<double>(result.tokens) / result.seconds;
-  }
-
-  double rate = 0;  // of the last slice
-
- private:
-  Load load_;
-  std::uint64_t each_;
-  std::uint64_t tokens_;
-};
-
 // The node's side in one dialect.
 struct Through {
   Dialect dialect;
-  Way way;
+  TokenRate way;
   double share_percent = 0;  // of the last slice: the node's processor time in the engine's
   std::vector<Round> ratio;
   std::vector<Round> share;
@@ -87,13 +42,13 @@ void measure(const Setting& setting, const Node& node, const EngineHandle& engin
              std::size_t callers) {
   // About as many tokens at every level, so that a slice is long beside its ragged end.
   const std::uint64_t each = std::max<std::uint64_t>((setting.quick ? 2 : 4) / callers, 1);
-  const auto way = [&](Dialect dialect) {
-    return Way(node.endpoint(), dialect, request_for(dialect, setting.model, ""), callers, each);
+  const auto plan = [&](Dialect dialect) {
+    return StoryPlan{dialect, kTokens, callers, each, R"("return_progress":true)"};
   };
-  Way direct(engine.endpoint(), Dialect::openai,
-             request_for(Dialect::openai, engine.alias, engine.key), callers, each);
-  Through openai{Dialect::openai, way(Dialect::openai), 0, {}, {}};
-  Through messages{Dialect::messages, way(Dialect::messages), 0, {}, {}};
+  const StoryPlace place{node.endpoint(), setting.model};
+  TokenRate direct({engine.endpoint(), engine.alias, engine.key}, plan(Dialect::openai));
+  Through openai{Dialect::openai, {place, plan(Dialect::openai)}, 0, {}, {}};
+  Through messages{Dialect::messages, {place, plan(Dialect::messages)}, 0, {}, {}};
   const auto side = [&](Through& through) {
     return [&] {
       const double node_before = cpu_seconds(node.pid());
@@ -127,8 +82,7 @@ void run(const Goals&) {
                   {"--backend", "llama-cpu", "--parallel", "8", "--ctx-size", "1024", "--threads",
                    "1", "--threads-batch", "1", "--model", setting.model, "--log-level", "warn"},
                   environment, folder / "node.log");
-  const Answer first = ask(node.endpoint(), request_for(Dialect::openai, setting.model, ""));
-  if (first.status != 200) throw std::runtime_error("the first answer failed: " + first.body);
+  load_model(node.endpoint(), setting.model);
   const EngineHandle engine = node.engine();
   for (const std::size_t callers : {1, 2, 4, 8}) measure(setting, node, engine, callers);
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -60,9 +61,11 @@ std::string variable(const char* name, std::string otherwise) {
   return value == nullptr ? otherwise : std::string(value);
 }
 
-std::string word_behind(const std::vector<std::string>& words, std::string_view flag) {
+// The word behind one of the flags, which mean the same to different engines.
+std::string word_behind(const std::vector<std::string>& words,
+                        std::initializer_list<std::string_view> flags) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i] == flag) return words[i + 1];
+    if (std::ranges::find(flags, words[i]) != flags.end()) return words[i + 1];
   }
   return "";
 }
@@ -231,10 +234,11 @@ EngineHandle Node::engine(const std::string& part) const {
     EngineHandle handle;
     handle.pid = pid;
     handle.words = split_at_zeros(read_file(process / "cmdline"));
-    handle.socket = word_behind(handle.words, "--host");
-    handle.alias = word_behind(handle.words, "--alias");
+    handle.socket = word_behind(handle.words, {"--host", "--uds"});
+    handle.alias = word_behind(handle.words, {"--alias", "--served-model-name"});
     for (const std::string& entry : split_at_zeros(read_file(process / "environ"))) {
-      if (entry.starts_with("LLAMA_API_KEY=")) handle.key = entry.substr(entry.find('=') + 1);
+      if (entry.starts_with("LLAMA_API_KEY=") || entry.starts_with("VLLM_API_KEY="))
+        handle.key = entry.substr(entry.find('=') + 1);
     }
     if (!handle.socket.empty()) return handle;
   }
@@ -243,17 +247,23 @@ EngineHandle Node::engine(const std::string& part) const {
 
 void Node::stop() { child_.stop(SIGTERM); }
 
-namespace {
-
-void import_model(const Setting& setting, const Folder& folder, const std::string& home,
-                  const fs::path& file, const std::string& model) {
-  Child import({setting.werk, "--model-home", (folder / home).string(), "import", file.string(),
-                "--name", model},
-               {}, folder / "import.log");
-  if (import.wait() != 0) throw std::runtime_error("import failed:\n" + import.log_text());
+void load_model(const Endpoint& node, std::string_view model) {
+  const std::string body = fmt::format(
+      R"({{"model":"{}","messages":[{{"role":"user","content":"Hi"}}],"max_tokens":1}})", model);
+  const Answer first = ask(node, http_request("POST", target_of(Dialect::openai), body));
+  if (first.status != 200) throw std::runtime_error("the first answer failed: " + first.body);
 }
 
-}  // namespace
+void import_model(const Setting& setting, const Folder& folder, const std::string& home,
+                  const fs::path& path, const std::string& model,
+                  const std::vector<std::string>& more) {
+  std::vector<std::string> words{setting.werk, "--model-home", (folder / home).string(),
+                                 "import",     path.string(),  "--name",
+                                 model};
+  words.insert(words.end(), more.begin(), more.end());
+  Child import(words, {}, folder / "import.log");
+  if (import.wait() != 0) throw std::runtime_error("import failed:\n" + import.log_text());
+}
 
 void make_home(const Setting& setting, const Folder& folder, const std::string& home,
                const std::vector<std::string>& models) {
@@ -275,12 +285,7 @@ EngineFiles engine_files(const Setting& setting, const Folder& folder) {
             {"--backend", "llama-cpu", "--ctx-size", "1024", "--model", setting.model,
              "--log-level", "warn"},
             environment, folder / "first.log");
-  const std::string body = fmt::format(
-      R"({{"model":"{}","messages":[{{"role":"user","content":"Hi"}}],"max_tokens":1}})",
-      setting.model);
-  const Answer first =
-      ask(node.endpoint(), http_request("POST", target_of(Dialect::openai), body, ""));
-  if (first.status != 200) throw std::runtime_error("the first answer failed: " + first.body);
+  load_model(node.endpoint(), setting.model);
   const std::vector<std::string> words = node.engine().words;
   node.stop();
   return {words.front(), *(std::ranges::find(words, "-m") + 1)};

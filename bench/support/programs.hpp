@@ -111,6 +111,9 @@ class Node {
   std::uint16_t port_ = 0;
 };
 
+// Has a node load a model, by a first answer.
+void load_model(const Endpoint& node, std::string_view model);
+
 // A port that was free a moment ago, for a server that is told one.
 std::uint16_t free_port();
 
@@ -121,6 +124,10 @@ struct EngineFiles {
 };
 EngineFiles engine_files(const Setting& setting, const Folder& folder);
 
+// `werk import` of a file or a folder, with further words.
+void import_model(const Setting& setting, const Folder& folder, const std::string& home,
+                  const std::filesystem::path& path, const std::string& model,
+                  const std::vector<std::string>& more = {});
 // A home with models of these names that are all this file, told apart by bytes behind its end:
 // other files to the node and the same to the engine.
 void make_copies(const Setting& setting, const Folder& folder, const std::string& home,

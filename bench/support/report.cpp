@@ -41,6 +41,12 @@ void report(const Figure& figure) {
 
 Summary single(double value) { return {value, value, value, 1, 0}; }
 
+void report_left_out(const std::string& text) {
+  fmt::print("{}\n", boost::json::serialize(boost::json::object{{"left_out", text}}));
+  std::fflush(stdout);
+  say("not measured: " + text);
+}
+
 void say(const std::string& text) { fmt::print(stderr, "bench: {}\n", text); }
 
 }  // namespace werk::bench

@@ -28,6 +28,8 @@ struct Figure {
 void report(const Figure& figure);
 // A count or another single number.
 Summary single(double value);
+// Tells a person and the page what was not measured, and why.
+void report_left_out(const std::string& text);
 void say(const std::string& text);
 
 }  // namespace werk::bench
