@@ -105,8 +105,10 @@ class EndsInPeace {
   EndsInPeace(const EndsInPeace&) = delete;
   EndsInPeace& operator=(const EndsInPeace&) = delete;
   ~EndsInPeace() {
+    // Its front end goes first; Python's resource tracker, which removes the memory, goes last.
+    const auto members = members_of(server_.pid());
     server_.signal(SIGTERM);
-    ends_within(server_.pid(), kWatchdog);
+    for (const auto& [pid, name] : members) ends_within(pid, kWatchdog);
   }
 
  private:
