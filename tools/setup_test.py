@@ -75,7 +75,8 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.run_setup('test', 'fuzz').returncode, 0)
         self.assertIn('curl\n', self.read('installed'))
         self.assertIn('clang-14\n', self.read('installed'))
-        self.assertNotIn('nginx', self.read('installed'))
+        self.assertIn('nginx-light\n', self.read('installed'))
+        self.assertNotIn('clang-format', self.read('installed'))
 
     def test_without_root_it_uses_sudo_or_names_what_is_missing(self):
         self.assertEqual(self.run_setup(FAKE_ID='1000').returncode, 0)

@@ -123,10 +123,15 @@ Result<std::unique_ptr<TerminalScreen>> TerminalScreen::open() {
     return fail(no_terminal("top needs a terminal"));
   const std::string name = terminal_name();
   if (name.empty()) return fail(no_terminal("TERM doesn't say which terminal this is"));
+  // newterm() says the same but loses memory when it fails.
+  int known = 0;
+  if (::setupterm(name.c_str(), STDOUT_FILENO, &known) != OK)
+    return fail(no_terminal(fmt::format("the terminal {} (TERM) is not known here", name)));
+  ::del_curterm(::cur_term);
   auto parts = std::make_unique<Parts>();
   parts->screen = ::newterm(nullptr, stdout, stdin);
   if (parts->screen == nullptr)
-    return fail(no_terminal(fmt::format("the terminal {} (TERM) is not known here", name)));
+    return fail(no_terminal(fmt::format("the terminal {} (TERM) can't be opened", name)));
   if (const char* place = ::tigetstr("cup");
       place == nullptr || std::bit_cast<std::intptr_t>(place) == -1)
     return fail(no_terminal(fmt::format("the terminal {} (TERM) can't place text", name)));
