@@ -13,6 +13,13 @@
 #include "werk/app/terminal.hpp"
 #include "werk/process/program.hpp"
 
+// <term.h> has them, and hundreds of macros named `lines`, `bell` and the like.
+extern "C" {
+int setupterm(const char* name, int file, int* found);
+struct term* set_curterm(struct term* terminal);
+int del_curterm(struct term* terminal);
+}
+
 namespace werk::app::top {
 namespace {
 
@@ -127,7 +134,7 @@ Result<std::unique_ptr<TerminalScreen>> TerminalScreen::open() {
   int known = 0;
   if (::setupterm(name.c_str(), STDOUT_FILENO, &known) != OK)
     return fail(no_terminal(fmt::format("the terminal {} (TERM) is not known here", name)));
-  ::del_curterm(::cur_term);
+  ::del_curterm(::set_curterm(nullptr));
   auto parts = std::make_unique<Parts>();
   parts->screen = ::newterm(nullptr, stdout, stdin);
   if (parts->screen == nullptr)
