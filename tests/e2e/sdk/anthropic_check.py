@@ -51,7 +51,7 @@ def check_sync():
         if event.type == "content_block_delta":
             text += event.delta.text
     assert text == final.content[0].text, (text, final)
-    stopped = client.messages.create(**{**ASKED, "max_tokens": 60}, stop_sequences=["e"])
+    stopped = client.messages.create(**{**SAME, "max_tokens": 60}, stop_sequences=["e"])
     assert stopped.stop_reason == "stop_sequence" and stopped.stop_sequence == "e", stopped
     assert "e" not in stopped.content[0].text
     beta = client.beta.messages.create(**ASKED, betas=["context-management-2025-06-27"])
