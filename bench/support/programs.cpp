@@ -296,7 +296,7 @@ void make_copies(const Setting& setting, const Folder& folder, const std::string
   std::size_t bytes = 0;
   for (const std::string& model : models) {
     const fs::path copy = folder / (model + ".gguf");
-    fs::copy_file(file, copy);
+    fs::copy_file(file, copy, fs::copy_options::overwrite_existing);
     std::ofstream(copy, std::ios::app) << std::string(bytes++, '\0');
     import_model(setting, folder, home, copy, model);
   }
