@@ -7,25 +7,21 @@
 #include <chrono>
 
 #include "werk/base/result.hpp"
-#include "werk/process/descriptor.hpp"
+#include "werk/process/signal_pipe.hpp"
 
 namespace werk::process {
 
 class Interrupt {
  public:
   Interrupt();
-  Interrupt(const Interrupt&) = delete;
-  Interrupt& operator=(const Interrupt&) = delete;
-  ~Interrupt();
 
   // Readable from the signal on. -1 if the system gave none: signals then do what they always do.
-  int descriptor() const { return read_end_.get(); }
+  int descriptor() const { return pipe_.descriptor(); }
   // Whether a signal came, its number or 0; the next one is awaited anew.
   int take();
 
  private:
-  Descriptor read_end_;
-  Descriptor write_end_;
+  SignalPipe pipe_;
 };
 
 // Waits so long, or until a signal comes: then it fails with `cancelled`.

@@ -20,7 +20,11 @@ constexpr std::array kAll = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH
 volatile sig_atomic_t write_descriptor = -1;
 volatile sig_atomic_t end_pending = 0;
 
-std::array<struct sigaction, kAll.size()> earlier;
+struct Earlier {
+  int signal;
+  struct sigaction action;
+};
+std::vector<Earlier> earlier;
 
 void on_signal(int number) {
   const bool ends = std::ranges::find(kEnding, number) != kEnding.end();
@@ -38,7 +42,9 @@ void on_signal(int number) {
 
 }  // namespace
 
-SignalPipe::SignalPipe() {
+SignalPipe::SignalPipe() : SignalPipe(kAll, Ignored::stay) {}
+
+SignalPipe::SignalPipe(std::span<const int> signals, Ignored ignored) {
   WERK_ASSERT(write_descriptor == -1);
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) return;
@@ -53,16 +59,18 @@ SignalPipe::SignalPipe() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < kAll.size(); ++i) {
-    ::sigaction(kAll[i], nullptr, &earlier[i]);
-    // What somebody had us ignore (nohup) stays ignored.
-    if (earlier[i].sa_handler != SIG_IGN) ::sigaction(kAll[i], &action, nullptr);
+  for (const int signal : signals) {
+    Earlier& one = earlier.emplace_back(Earlier{signal, {}});
+    ::sigaction(signal, nullptr, &one.action);
+    const bool stays = ignored == Ignored::stay && one.action.sa_handler == SIG_IGN;
+    if (!stays) ::sigaction(signal, &action, nullptr);
   }
 }
 
 SignalPipe::~SignalPipe() {
   if (!read_end_) return;
-  for (std::size_t i = 0; i < kAll.size(); ++i) ::sigaction(kAll[i], &earlier[i], nullptr);
+  for (const Earlier& one : earlier) ::sigaction(one.signal, &one.action, nullptr);
+  earlier.clear();
   write_descriptor = -1;
 }
 

@@ -1,10 +1,10 @@
 // SignalPipe: signals as something to be waited for beside other descriptors, for a program that
-// holds the terminal and must tidy up before it ends, stops or has another size. As long as it
-// lives these signals do nothing of their own; a second ending one before take() ends the process
-// all the same, so nobody is ever stuck. At most one at a time, and none beside an Interrupt; main
-// thread.
+// must tidy up before it ends, stops or has another size. As long as it lives the signals it was
+// made for do nothing of their own; a second ending one before take() ends the process all the
+// same, so nobody is ever stuck. At most one at a time (an Interrupt holds one); main thread.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -14,8 +14,13 @@ namespace werk::process {
 
 class SignalPipe {
  public:
+  // What becomes of a signal that somebody had us ignore (nohup, a shell's background job).
+  enum class Ignored : std::uint8_t { stay, taken };
+
   // SIGINT, SIGTERM, SIGHUP and SIGQUIT end; SIGTSTP stops; SIGWINCH tells of another size.
   SignalPipe();
+  // Those of these alone.
+  SignalPipe(std::span<const int> signals, Ignored ignored);
   SignalPipe(const SignalPipe&) = delete;
   SignalPipe& operator=(const SignalPipe&) = delete;
   ~SignalPipe();
