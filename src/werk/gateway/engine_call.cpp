@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t kEngineErrorBytesMax = 64 * 1024;
-constexpr auto kTrailerWait = 200ms;
+constexpr auto kRestWait = 200ms;
 constexpr std::size_t kCountBytesMax = 16 * 1024 * 1024;  // some list the tokens too
 constexpr auto kCountLimit = 60s;
 
@@ -197,16 +197,12 @@ async::awaitable<Status> EngineCall::show_sign() {
 async::awaitable<Status> EngineCall::run(runtime::Admission& admission, const EngineWay& way,
                                          std::string_view body, ChatStreamFilter& filter,
                                          AnswerWriter& writer) {
-  // Ends the call's waits: the client left, or the runtime goes under it.
-  std::stop_source over;
-  const auto stop_it = [over]() mutable { over.request_stop(); };
-  const std::stop_callback left(exchange_.gone(), stop_it);
-  const std::stop_callback unloaded(admission.lease.ended(), stop_it);
+  const CallEnd over(exchange_, admission.lease);
   Status talked;
   if (way.http) {
-    talked = co_await talk(admission, *way.http, body, filter, writer, over.get_token());
+    talked = co_await talk(admission, *way.http, body, filter, writer, over.token());
   } else {
-    talked = co_await talk_to_port(admission, *way.port, body, filter, writer, over.get_token());
+    talked = co_await talk_to_port(admission, *way.port, body, filter, writer, over.token());
   }
   co_return co_await settle(admission, way, filter.facts(), std::move(talked));
 }
@@ -240,32 +236,54 @@ async::awaitable<Status> EngineCall::talk(runtime::Admission& admission,
                                           std::stop_token over) {
   http::ClientRequest request =
       engine_request(target, target.path, "text/event-stream", body, origin());
+  silence_ = target.silence.value_or(silence_);
+  SilenceLimit silence(parts_.clock, silence_, over);
+  const auto response = co_await ask(admission, target, std::move(request), silence);
+  if (!response) co_return fail(response.error());
+  http::Response& engine = **response;
+  Status relayed = co_await relay(engine, silence, admission.lease, filter, writer);
+  if (!relayed) co_return relayed;
+  if (filter.done()) admission.permit.free();
+  Status ended = co_await end(filter, writer);
+  if (ended) co_await read_rest(engine);
+  co_return ended;
+}
+
+async::awaitable<Result<std::unique_ptr<http::Response>>> EngineCall::ask(
+    runtime::Admission& admission, const engine::HttpTarget& target, http::ClientRequest request,
+    SilenceLimit& silence) {
   http::Address address = address_of(target);
   // Until the engine has said that it is finished its slot may still work for this call.
   admission.permit.quarantine();
-  silence_ = target.silence.value_or(silence_);
-  SilenceLimit silence(parts_.clock, silence_, over);
   auto response =
       co_await parts_.client.send(std::move(address), std::move(request), silence.token());
   if (!response) {
     engine_away_ = true;
     co_return fail(gave_up(response.error(), silence));
   }
-  http::Response& engine = **response;
-  if (engine.status != 200) {
-    Error refusal = co_await read_refusal(engine, silence, target);
-    admission.permit.free();
-    co_return fail(std::move(refusal));
+  if ((*response)->status == 200) co_return std::move(*response);
+  Error refusal = co_await read_refusal(**response, silence, target);
+  admission.permit.free();
+  co_return fail(std::move(refusal));
+}
+
+Result<std::string_view> EngineCall::noted(const Result<std::string_view>& bytes,
+                                           SilenceLimit& silence, const runtime::Lease& lease) {
+  const async::TimePoint now = silence.life();
+  if (bytes) {
+    lease.note_life(now);
+    return *bytes;
   }
-  Status relayed = co_await relay(engine, silence, admission.lease, filter, writer);
-  if (!relayed) co_return relayed;
-  if (filter.done()) admission.permit.free();
-  Status ended = co_await end(filter, writer);
-  if (!ended) co_return ended;
-  // The rest of the framing, so that the connection can be used again.
-  async::Deadline trailer(parts_.clock, kTrailerWait, exchange_.gone());
-  co_await engine.read_some(trailer.token());
-  co_return ended;
+  engine_away_ = true;
+  return fail(gave_up(bytes.error(), silence));
+}
+
+async::awaitable<void> EngineCall::read_rest(http::Response& engine) {
+  async::Deadline limit(parts_.clock, kRestWait, exchange_.gone());
+  while (true) {
+    const Result<std::string_view> rest = co_await engine.read_some(limit.token());
+    if (!rest || rest->empty()) break;
+  }
 }
 
 async::awaitable<Error> EngineCall::read_refusal(http::Response& engine, SilenceLimit& silence,
@@ -322,14 +340,11 @@ async::awaitable<Status> EngineCall::relay(http::Response& engine, SilenceLimit&
                                            const runtime::Lease& lease, ChatStreamFilter& filter,
                                            AnswerWriter& writer) {
   while (!filter.done()) {
-    const Result<std::string_view> bytes = co_await engine.read_some(silence.token());
-    const async::TimePoint now = silence.life();
-    if (bytes) lease.note_life(now);
-    if (!bytes) {
-      engine_away_ = true;
-      co_return fail(gave_up(bytes.error(), silence));
-    }
+    const Result<std::string_view> read = co_await engine.read_some(silence.token());
+    const Result<std::string_view> bytes = noted(read, silence, lease);
+    if (!bytes) co_return fail(bytes.error());
     if (bytes->empty()) break;
+    const async::TimePoint now = silence.last_life();
     silence.pause();
     Status relayed = co_await piece(*bytes, filter, writer);
     note_piece(filter.facts(), lease, now);

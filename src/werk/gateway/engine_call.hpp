@@ -97,6 +97,23 @@ std::optional<EngineWay> native_way_to(const engine::Runtime& runtime);
 
 class MessagesRelay;
 
+// Stops its token when the client has left or the runtime goes under the call.
+class CallEnd {
+ public:
+  CallEnd(http::Exchange& exchange, const runtime::Lease& lease)
+      : left_(exchange.gone(), Stop{over_}), unloaded_(lease.ended(), Stop{over_}) {}
+  std::stop_token token() const { return over_.get_token(); }
+
+ private:
+  struct Stop {
+    std::stop_source over;
+    void operator()() { over.request_stop(); }
+  };
+  std::stop_source over_;
+  std::stop_callback<Stop> left_;
+  std::stop_callback<Stop> unloaded_;
+};
+
 class EngineCall {
  public:
   EngineCall(const CallParts& parts, http::Exchange& exchange, Call& call, async::Duration silence)
@@ -140,6 +157,16 @@ class EngineCall {
   async::awaitable<Status> talk_native(runtime::Admission& admission,
                                        const engine::HttpTarget& target, std::string_view body,
                                        MessagesRelay& relay, std::stop_token over);
+  // Sends the request; fails with what a status other than 200 means, its body read.
+  async::awaitable<Result<std::unique_ptr<http::Response>>> ask(runtime::Admission& admission,
+                                                                const engine::HttpTarget& target,
+                                                                http::ClientRequest request,
+                                                                SilenceLimit& silence);
+  // What was read of an engine's answer, with its life or its end noted.
+  Result<std::string_view> noted(const Result<std::string_view>& bytes, SilenceLimit& silence,
+                                 const runtime::Lease& lease);
+  // The rest of the framing, so that the connection can be used again.
+  async::awaitable<void> read_rest(http::Response& engine);
   async::awaitable<Error> read_refusal(http::Response& engine, SilenceLimit& silence,
                                        const engine::HttpTarget& target);
   async::awaitable<Status> settle(runtime::Admission& admission, const EngineWay& way,

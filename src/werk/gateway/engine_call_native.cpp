@@ -4,22 +4,16 @@
 
 namespace werk::gateway {
 
-using namespace std::chrono_literals;
-
 namespace {
 
-constexpr auto kTrailerWait = 200ms;
 constexpr std::size_t kWholeBytesMax = std::size_t{64} << 20;
 
 }  // namespace
 
 async::awaitable<Status> EngineCall::run_native(runtime::Admission& admission, const EngineWay& way,
                                                 std::string_view body, MessagesRelay& relay) {
-  std::stop_source over;
-  const auto stop_it = [over]() mutable { over.request_stop(); };
-  const std::stop_callback left(exchange_.gone(), stop_it);
-  const std::stop_callback unloaded(admission.lease.ended(), stop_it);
-  Status talked = co_await talk_native(admission, *way.http, body, relay, over.get_token());
+  const CallEnd over(exchange_, admission.lease);
+  Status talked = co_await talk_native(admission, *way.http, body, relay, over.token());
   co_return co_await settle(admission, way, relay.facts(), std::move(talked));
 }
 
@@ -31,34 +25,17 @@ async::awaitable<Status> EngineCall::talk_native(runtime::Admission& admission,
   http::ClientRequest request = engine_request(
       target, target.path, streams ? "text/event-stream" : "application/json", body, origin());
   carry_messages_headers(exchange_.request(), request.headers);
-  http::Address address = address_of(target);
-  admission.permit.quarantine();
   silence_ = target.silence.value_or(silence_);
   SilenceLimit silence(parts_.clock, silence_, over);
-  auto response =
-      co_await parts_.client.send(std::move(address), std::move(request), silence.token());
-  if (!response) {
-    engine_away_ = true;
-    co_return fail(gave_up(response.error(), silence));
-  }
+  const auto response = co_await ask(admission, target, std::move(request), silence);
+  if (!response) co_return fail(response.error());
   http::Response& engine = **response;
-  if (engine.status != 200) {
-    Error refusal = co_await read_refusal(engine, silence, target);
-    admission.permit.free();
-    co_return fail(std::move(refusal));
-  }
   if (!streams) co_return co_await relay_whole(engine, silence, admission, relay);
   Status relayed = co_await relay_events(engine, silence, admission.lease, relay);
   if (!relayed) co_return relayed;
   admission.permit.free();
   Status ended = co_await exchange_.finish();
-  if (!ended) co_return ended;
-  // The rest of the framing, so that the connection can be used again.
-  async::Deadline trailer(parts_.clock, kTrailerWait, exchange_.gone());
-  while (true) {
-    const Result<std::string_view> rest = co_await engine.read_some(trailer.token());
-    if (!rest || rest->empty()) break;
-  }
+  if (ended) co_await read_rest(engine);
   co_return ended;
 }
 
@@ -67,14 +44,11 @@ async::awaitable<Status> EngineCall::relay_events(http::Response& engine, Silenc
                                                   MessagesRelay& relay) {
   std::string out;
   while (!relay.done()) {
-    const Result<std::string_view> bytes = co_await engine.read_some(silence.token());
-    const async::TimePoint now = silence.life();
-    if (!bytes) {
-      engine_away_ = true;
-      co_return fail(gave_up(bytes.error(), silence));
-    }
-    lease.note_life(now);
+    const Result<std::string_view> read = co_await engine.read_some(silence.token());
+    const Result<std::string_view> bytes = noted(read, silence, lease);
+    if (!bytes) co_return fail(bytes.error());
     if (bytes->empty()) break;
+    const async::TimePoint now = silence.last_life();
     silence.pause();
     parser_.feed(*bytes);
     Status fed = feed_relay(relay, out);
@@ -114,13 +88,9 @@ async::awaitable<Status> EngineCall::relay_whole(http::Response& engine, Silence
                                                  MessagesRelay& relay) {
   std::string text;
   while (true) {
-    const Result<std::string_view> bytes = co_await engine.read_some(silence.token());
-    const async::TimePoint now = silence.life();
-    if (!bytes) {
-      engine_away_ = true;
-      co_return fail(gave_up(bytes.error(), silence));
-    }
-    admission.lease.note_life(now);
+    const Result<std::string_view> read = co_await engine.read_some(silence.token());
+    const Result<std::string_view> bytes = noted(read, silence, admission.lease);
+    if (!bytes) co_return fail(bytes.error());
     if (bytes->empty()) break;
     if (text.size() + bytes->size() > kWholeBytesMax)
       co_return fail(ErrorCode::engine_failed, Origin::engine, "the engine's answer is too long");

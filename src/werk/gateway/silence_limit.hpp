@@ -20,12 +20,14 @@ class SilenceLimit {
   SilenceLimit(const SilenceLimit&) = delete;
   SilenceLimit& operator=(const SilenceLimit&) = delete;
 
-  // A sign of life; the limit counts anew from now, which is what it returns.
+  // A sign of life; the limit counts anew from now, which is what it returns and what last_life()
+  // says until time passes in a pause.
   async::TimePoint life() {
     last_life_ = clock_.now();
     paused_ = false;
     return last_life_;
   }
+  async::TimePoint last_life() const { return last_life_; }
   // Until the next life().
   void pause() { paused_ = true; }
   std::stop_token token() const { return source_.get_token(); }
