@@ -306,6 +306,9 @@ class Layers(unittest.TestCase):
         self.breaks('not a row', tools__layers_txt=self.LAW + 'gateway base\n')
         self.breaks('unknown module', tools__layers_txt=self.LAW + 'routing: nothing\n')
         self.breaks('may include each other', tools__layers_txt=self.LAW.replace('base:\n', 'base: async\n'))
+        owned = self.LAW.replace('engine/*:', 'engine/owned: base engine\nengine/*: engine/owned')
+        self.assertFalse(any('may include each other' in each for each in self.of(tools__layers_txt=owned)))
+        self.breaks('may include each other', tools__layers_txt=owned.replace('base engine\n', 'base engine/*\n'))
 
 
 if __name__ == '__main__':

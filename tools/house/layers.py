@@ -60,9 +60,15 @@ def read_law(text):
         for other in row:
             if other != '*' and other not in law.rows:
                 law.faults.append(Violation(LAW, 1, 'layers', f'the row of {module} names an unknown module: {other}'))
-            elif other != '*' and module.split('/')[0] in law.rows.get(other, ()):
+            elif other != '*' and _back_name(module, other) in law.rows.get(other, ()):
                 law.faults.append(Violation(LAW, 1, 'layers', f'{module} and {other} may include each other'))
     return law
+
+
+def _back_name(module, other):
+    """What `other` must not name, since `module` names it: the whole family, or within a family the module itself."""
+    family = module.split('/')[0]
+    return module if other.split('/')[0] == family and '/' in other else family
 
 
 def check(tree):

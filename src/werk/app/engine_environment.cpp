@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "werk/base/text.hpp"
+#include "werk/engine/owned/python_package.hpp"
 #include "werk/engine/worker/interpreter.hpp"
 #include "werk/process/program.hpp"
 
@@ -38,7 +39,7 @@ class Site {
   Result<std::string> version_in(const fs::path& environment) {
     auto version = runner_.capture(step(
         (environment / "bin" / "python").string(),
-        {"-I", "-c", std::string(engine::worker::kVersionQuestion), std::string(kind_.package)}));
+        {"-I", "-c", std::string(engine::owned::kVersionQuestion), std::string(kind_.package)}));
     if (!version) return pass_on(version);
     return std::string(trim(*version));
   }

@@ -1,12 +1,10 @@
 #include "werk/engine/llama_server/llama_server.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "werk/async/task_group.hpp"
-#include "werk/base/digest.hpp"
 #include "werk/base/log.hpp"
 #include "werk/base/text.hpp"
 #include "werk/engine/llama_server/activity.hpp"
@@ -21,34 +19,8 @@ namespace {
 using async::Duration;
 
 constexpr std::size_t kStatusBytesMax = 4 * 1024 * 1024;
-constexpr std::size_t kSecretBytes = 24;
 constexpr std::chrono::seconds kActivityPause{1};
-// One look at the engine's state may hang while it loads; the start as a whole has the limits of
-// whoever asked for it.
-constexpr std::chrono::seconds kAttemptLimit{5};
-constexpr std::chrono::milliseconds kPauseMin{1};
-constexpr std::chrono::milliseconds kPauseMax{20};
-constexpr int kPauseShare = 50;
-
-// Looks come close together at first and at most a fiftieth of the elapsed time apart, so that
-// waiting adds no more than that to a start, long or short.
-Duration pause_after(Duration elapsed) {
-  return std::clamp<Duration>(elapsed / kPauseShare, kPauseMin, kPauseMax);
-}
-
-// A fresh connection for each status call: the engine closes idle ones at its own times, and one
-// that is kept open would hold up its end.
-http::ClientProfile status_profile() {
-  http::ClientProfile profile;
-  profile.reuse = false;
-  return profile;
-}
-
-async::awaitable<void> stop_when_set(async::Event& event, std::stop_source source,
-                                     std::stop_token until) {
-  const bool is_set = co_await event.wait(until);
-  if (is_set) source.request_stop();
-}
+constexpr owned::LookPauses kPauses{std::chrono::milliseconds(1), std::chrono::milliseconds(20)};
 
 std::int64_t milliseconds_in(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -69,19 +41,8 @@ EngineInfo info_of(Mode mode) {
   return info;
 }
 
-// An engine on its way up. Removes its socket's file unless it became a runtime.
-struct LlamaServerEngine::Launched {
-  StartPlan plan;
+struct LlamaServerEngine::Launched : owned::Launching {
   Executable executable;
-  Reach reach;
-  Masker masker;      // for what leaves the node
-  Masker log_masker;  // hides the key alone
-  std::unique_ptr<process::Child> child;
-  async::TimePoint since;
-
-  ~Launched() {
-    if (child != nullptr) unlink(reach.socket.c_str());
-  }
 };
 
 LlamaServerEngine::LlamaServerEngine(Services services, LlamaServerSettings settings)
@@ -89,7 +50,7 @@ LlamaServerEngine::LlamaServerEngine(Services services, LlamaServerSettings sett
       settings_(std::move(settings)),
       info_(info_of(settings_.launch.mode)),
       extra_sizing_(sizing_in(settings_.launch.options.extra_arguments)),
-      client_(services_.executor, services_.clock, status_profile()) {}
+      client_(services_.executor, services_.clock, owned::status_profile()) {}
 
 Result<StartPlan> LlamaServerEngine::plan(const model::Manifest& manifest,
                                           const std::filesystem::path& folder) const {
@@ -123,9 +84,7 @@ async::awaitable<Result<Executable>> LlamaServerEngine::executable_for(const Sta
     co_return fail(ErrorCode::start_failed, masker.apply(executable.error().message));
   }
   if (!executable) co_return pass_on(executable);
-  const model::InstalledModel installed{plan.manifest, plan.model_folder};
-  const auto look = [&installed] { return model::verify(installed); };
-  Status whole = co_await services_.offload.run(look);
+  Status whole = co_await owned::verify_files(services_.offload, plan);
   if (!whole) co_return pass_on(whole);
   co_return executable;
 }
@@ -135,25 +94,19 @@ Result<std::unique_ptr<LlamaServerEngine::Launched>> LlamaServerEngine::launch(
   auto words = words_for(plan, settings_.launch, executable);
   if (!words) return pass_on(words);
   auto launched = std::make_unique<Launched>();
-  launched->reach.socket = services_.sockets.next_socket(info_.name);
-  launched->reach.secret = random_hex(kSecretBytes);
-  launched->reach.alias = plan.key.alias();
-  launched->masker = masker_for(plan, &executable);
-  launched->masker.hide(launched->reach.socket, "<socket>");
-  launched->masker.hide(launched->reach.secret, "<key>");
-  launched->log_masker.hide(launched->reach.secret, "<key>");
-  for (const std::string& secret : secrets_in(settings_.launch.options.extra_arguments)) {
-    launched->masker.hide(secret, "***");
-    launched->log_masker.hide(secret, "***");
-  }
+  launched->plan = std::move(plan);
+  launched->executable = std::move(executable);
+  launched->prepare(services_.sockets, info_.name, launched->plan.key,
+                    masker_for(launched->plan, &launched->executable),
+                    settings_.launch.options.extra_arguments);
   launched->since = services_.clock.now();
 
   process::Command command;
-  command.program = executable.path;
+  command.program = launched->executable.path;
   command.arguments = {"--host", launched->reach.socket};
   command.arguments.insert(command.arguments.end(), words->begin(), words->end());
   command.environment = child_environment(settings_.environment, launched->reach.secret);
-  command.on_line = [name = plan.key.text(), model = plan.manifest.id,
+  command.on_line = [name = launched->plan.key.text(), model = launched->plan.manifest.id,
                      masker = launched->log_masker,
                      output = services_.output](std::string_view line) {
     log::debug("[{}] {}", name, printable(line));
@@ -161,9 +114,10 @@ Result<std::unique_ptr<LlamaServerEngine::Launched>> LlamaServerEngine::launch(
   };
   if (services_.output != nullptr) {
     services_.output->begin(
-        plan.manifest.id, launched->log_masker.apply(fmt::format(
-                              "llama-server {}: {} {}", executable.version.text(), executable.path,
-                              shell_line(without_secrets(command.arguments)))));
+        launched->plan.manifest.id,
+        launched->log_masker.apply(fmt::format(
+            "llama-server {}: {} {}", launched->executable.version.text(),
+            launched->executable.path, shell_line(without_secrets(command.arguments)))));
   }
   if (!said_sizing_ && (extra_sizing_.has_context || extra_sizing_.has_slots)) {
     said_sizing_ = true;
@@ -172,42 +126,20 @@ Result<std::unique_ptr<LlamaServerEngine::Launched>> LlamaServerEngine::launch(
         "--parallel give way to it",
         info_.name);
   }
-  log::info("{}: starting llama-server {} for '{}': {} {}", plan.key.text(),
-            executable.version.text(), plan.manifest.id, executable.path,
-            shell_line(without_secrets(command.arguments)));
-  // An engine refuses to bind where a file lies.
-  unlink(launched->reach.socket.c_str());
-  auto child = services_.children.spawn(std::move(command));
-  if (!child) {
-    log::error("{}: {}", plan.key.text(), child.error().message);
-    const ErrorCode code =
-        child.error().code == ErrorCode::draining ? ErrorCode::draining : ErrorCode::start_failed;
-    return fail(code, launched->masker.apply(child.error().message));
-  }
-  launched->child = std::move(*child);
-  launched->plan = std::move(plan);
-  launched->executable = std::move(executable);
+  log::info("{}: starting llama-server {} for '{}': {} {}", launched->plan.key.text(),
+            launched->executable.version.text(), launched->plan.manifest.id,
+            launched->executable.path, shell_line(without_secrets(command.arguments)));
+  Status spawned = launched->spawn(services_.children, std::move(command));
+  if (!spawned) return pass_on(spawned);
   return launched;
-}
-
-async::awaitable<Status> LlamaServerEngine::wait_for_health(Launched& launched,
-                                                            std::stop_token race) {
-  while (!race.stop_requested()) {
-    async::Deadline deadline(services_.clock, kAttemptLimit, race);
-    auto answer = co_await client_.fetch(launched.reach.address(), launched.reach.get("/health"),
-                                         kStatusBytesMax, deadline.token());
-    if (answer && answer->status == 200) co_return Status();
-    const Duration elapsed = services_.clock.now() - launched.since;
-    co_await async::sleep_for(services_.clock, services_.executor, pause_after(elapsed), race);
-  }
-  co_return fail(ErrorCode::cancelled, "the start was stopped");
 }
 
 async::awaitable<Result<RuntimeFacts>> LlamaServerEngine::come_up(Launched& launched,
                                                                   std::stop_token race) {
-  Status healthy = co_await wait_for_health(launched, race);
+  Status healthy = co_await owned::wait_for_health(client_, services_.clock, services_.executor,
+                                                   launched, kPauses, race);
   if (!healthy) co_return pass_on(healthy);
-  const Reach& reach = launched.reach;
+  const owned::Reach& reach = launched.reach;
   auto models =
       co_await client_.fetch(reach.address(), reach.get("/v1/models"), kStatusBytesMax, race);
   if (!models) co_return pass_on(models);
@@ -250,7 +182,7 @@ async::awaitable<Result<RuntimeFacts>> LlamaServerEngine::bring_up(Launched& lau
   std::stop_callback outer(stop, end_race);
   std::stop_source done;
   async::TaskGroup watchers(services_.executor);
-  watchers.spawn(stop_when_set(launched.child->exited(), race, done.get_token()));
+  watchers.spawn(owned::stop_when_set(launched.child->exited(), race, done.get_token()));
   watchers.spawn(watch_activity(launched, observer, done.get_token()));
   auto facts = co_await come_up(launched, race.get_token());
   done.request_stop();
@@ -303,9 +235,8 @@ async::awaitable<Result<std::unique_ptr<Runtime>>> LlamaServerEngine::start(Star
   log::info("{}: ready after {} ms (pid {}, {} slots of {} tokens)", launched->plan.key.text(),
             milliseconds_in(services_.clock.now() - launched->since), launched->child->pid(),
             facts->slots, facts->context_tokens_per_slot);
-  std::unique_ptr<Runtime> runtime = std::make_unique<LlamaServerRuntime>(
-      std::move(launched->child), launched->reach, std::move(*facts), launched->masker, client_,
-      services_.clock);
+  std::unique_ptr<Runtime> runtime =
+      std::make_unique<LlamaServerRuntime>(*launched, std::move(*facts), client_, services_.clock);
   co_return runtime;
 }
 

@@ -61,7 +61,6 @@ class LlamaServerEngine final : public Engine {
   async::awaitable<Result<Executable>> executable_for(const StartPlan& plan, std::stop_token stop);
   Result<std::unique_ptr<Launched>> launch(StartPlan plan, Executable executable);
   async::awaitable<Result<RuntimeFacts>> come_up(Launched& launched, std::stop_token race);
-  async::awaitable<Status> wait_for_health(Launched& launched, std::stop_token race);
   async::awaitable<void> watch_activity(Launched& launched, StartObserver& observer,
                                         std::stop_token done);
   async::awaitable<Result<RuntimeFacts>> bring_up(Launched& launched, StartObserver& observer,

@@ -6,6 +6,7 @@
 
 #include "werk/base/log.hpp"
 #include "werk/base/text.hpp"
+#include "werk/engine/known_servers.hpp"
 #include "werk/engine/remote/breaker.hpp"
 
 namespace werk::engine::remote {
@@ -22,16 +23,6 @@ async::Duration probe_pause(const std::string& name) {
   const auto spread = std::chrono::milliseconds(kProbeSpread);
   const auto within = std::hash<std::string>()(name) % static_cast<std::size_t>(spread.count());
   return kProbeEvery - spread / 2 + std::chrono::milliseconds(within);
-}
-
-// What is known of a llama-server whose template nobody can look at.
-ChatProfile llama_server_profile() {
-  ChatProfile profile;
-  profile.names_tools_as_objects = false;
-  profile.tells_stop_when_verbose = true;
-  profile.reasoning_budget_member = "reasoning_budget_tokens";
-  profile.reports_progress = true;
-  return profile;
 }
 
 }  // namespace
@@ -91,12 +82,13 @@ std::optional<HttpTarget> RemoteRuntime::passthrough(Dialect dialect) const {
   target.path = prefix + "/chat/completions";
   target.profile.reports_progress = facts.is_werk;
   if (facts.counts_chat) {
-    target.count_path = prefix + "/chat/completions/input_tokens";
+    target.count_path = prefix + std::string(kLlamaServerCount.path);
+    target.count_member = kLlamaServerCount.member;
     target.profile = llama_server_profile();
   }
   if (facts.tokenizes) {
-    target.count_path = life_->peer.settings().url.beside("/tokenize");
-    target.count_member = "count";
+    target.count_path = life_->peer.settings().url.beside(kVllmCount.path);
+    target.count_member = kVllmCount.member;
   }
   return target;
 }

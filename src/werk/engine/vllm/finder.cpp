@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "werk/base/text.hpp"
-#include "werk/process/captured.hpp"
+#include "werk/engine/owned/python_package.hpp"
 #include "werk/process/program.hpp"
 
 namespace werk::engine::vllm {
@@ -14,17 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kLimit{20};
-constexpr std::size_t kOutputBytesMax = 16 * 1024;
 constexpr std::size_t kFirstLineBytesMax = 256;
-constexpr std::string_view kVersionQuestion =
-    "import importlib.metadata as m; print(m.version('vllm'))";
-
-std::string last_line(std::string_view text) {
-  text = trim(text);
-  const std::size_t at = text.rfind('\n');
-  return printable(at == std::string_view::npos ? text : text.substr(at + 1));
-}
 
 // The python that runs a script, by its first line; none where that names something else.
 std::optional<std::string> python_of_script(const std::string& script) {
@@ -96,20 +86,8 @@ async::awaitable<Result<Executable>> Finder::find_in_path(std::stop_token stop) 
 }
 
 async::awaitable<Result<std::string>> Finder::version_in(std::string python, std::stop_token stop) {
-  process::Command command;
-  command.program = std::move(python);
-  command.arguments = {"-I", "-c", std::string(kVersionQuestion)};
-  command.environment = settings_.environment;
-  command.pipes = process::Pipes::two;
-  auto run = co_await process::run_captured(children_, clock_, std::move(command), kLimit,
-                                            kOutputBytesMax, stop);
-  if (!run) co_return pass_on(run);
-  if (run->status.clean()) co_return std::string(trim(run->out));
-  const bool lacks = run->err.find("PackageNotFoundError") != std::string::npos;
-  co_return fail(
-      ErrorCode::not_found,
-      lacks ? std::string("lacks vllm")
-            : fmt::format("did not run ({}): {}", run->status.text(), last_line(run->err)));
+  owned::PackageQuestion question{std::move(python), "vllm", settings_.environment};
+  co_return co_await owned::package_version(children_, clock_, std::move(question), stop);
 }
 
 }  // namespace werk::engine::vllm

@@ -1,13 +1,11 @@
 #include "werk/engine/vllm/vllm.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
 #include "werk/async/task_group.hpp"
-#include "werk/base/digest.hpp"
 #include "werk/base/log.hpp"
 #include "werk/base/text.hpp"
 #include "werk/engine/vllm/facts.hpp"
@@ -21,25 +19,8 @@ namespace {
 using async::Duration;
 
 constexpr std::size_t kStatusBytesMax = 1024 * 1024;
-constexpr std::size_t kSecretBytes = 24;
 constexpr std::chrono::seconds kProgressPause{1};
-constexpr std::chrono::seconds kAttemptLimit{5};
-constexpr std::chrono::milliseconds kPauseMin{5};
-constexpr std::chrono::milliseconds kPauseMax{250};
-constexpr int kPauseShare = 50;
-
-// Its own server closes idle connections at its own times.
-http::ClientProfile status_profile() {
-  http::ClientProfile profile;
-  profile.reuse = false;
-  return profile;
-}
-
-async::awaitable<void> stop_when_set(async::Event& event, std::stop_source source,
-                                     std::stop_token until) {
-  const bool is_set = co_await event.wait(until);
-  if (is_set) source.request_stop();
-}
+constexpr owned::LookPauses kPauses{std::chrono::milliseconds(5), std::chrono::milliseconds(250)};
 
 // Werk's own looks at a running engine would fill its log.
 bool is_own_look(std::string_view line) {
@@ -73,19 +54,8 @@ EngineInfo info_of() {
   return info;
 }
 
-// An engine on its way up. Removes its socket's file unless it became a runtime.
-struct VllmEngine::Launched {
-  StartPlan plan;
+struct VllmEngine::Launched : owned::Launching {
   Executable executable;
-  Reach reach;
-  Masker masker;      // for what leaves the node
-  Masker log_masker;  // hides the key alone
-  std::unique_ptr<process::Child> child;
-  async::TimePoint since;
-
-  ~Launched() {
-    if (child != nullptr) unlink(reach.socket.c_str());
-  }
 };
 
 VllmEngine::VllmEngine(Services services, VllmSettings settings)
@@ -94,7 +64,7 @@ VllmEngine::VllmEngine(Services services, VllmSettings settings)
       info_(info_of()),
       finder_({settings_.options.python, settings_.environment}, services_.children,
               services_.clock),
-      client_(services_.executor, services_.clock, status_profile()) {}
+      client_(services_.executor, services_.clock, owned::status_profile()) {}
 
 Result<StartPlan> VllmEngine::plan(const model::Manifest& manifest,
                                    const std::filesystem::path& folder) const {
@@ -122,9 +92,7 @@ async::awaitable<Result<Executable>> VllmEngine::executable_for(const StartPlan&
     co_return fail(ErrorCode::start_failed, masker.apply(executable.error().message));
   }
   if (!executable) co_return pass_on(executable);
-  const model::InstalledModel installed{plan.manifest, plan.model_folder};
-  const auto look = [&installed] { return model::verify(installed); };
-  Status whole = co_await services_.offload.run(look);
+  Status whole = co_await owned::verify_files(services_.offload, plan);
   if (!whole) co_return pass_on(whole);
   co_return executable;
 }
@@ -132,29 +100,22 @@ async::awaitable<Result<Executable>> VllmEngine::executable_for(const StartPlan&
 Result<std::unique_ptr<VllmEngine::Launched>> VllmEngine::launch(StartPlan plan,
                                                                  Executable executable) {
   auto launched = std::make_unique<Launched>();
-  launched->reach.socket = services_.sockets.next_socket(info_.name);
-  launched->reach.secret = random_hex(kSecretBytes);
-  launched->reach.alias = plan.key.alias();
-  launched->masker = masker_for(plan);
-  launched->masker.hide(launched->reach.socket, "<socket>");
-  launched->masker.hide(launched->reach.secret, "<key>");
-  launched->log_masker.hide(launched->reach.secret, "<key>");
-  for (const std::string& secret : secrets_in(settings_.options.extra_arguments)) {
-    launched->masker.hide(secret, "***");
-    launched->log_masker.hide(secret, "***");
-  }
+  launched->plan = std::move(plan);
+  launched->executable = std::move(executable);
+  launched->prepare(services_.sockets, info_.name, launched->plan.key, masker_for(launched->plan),
+                    settings_.options.extra_arguments);
   launched->since = services_.clock.now();
 
   process::Command command;
-  command.program = executable.program;
-  command.arguments = executable.first_words;
-  const std::vector<std::string> words = words_for(plan, executable.version);
+  command.program = launched->executable.program;
+  command.arguments = launched->executable.first_words;
+  const std::vector<std::string> words = words_for(launched->plan, launched->executable.version);
   command.arguments.insert(command.arguments.end(), words.begin(), words.begin() + 2);
   command.arguments.insert(command.arguments.end(), {"--uds", launched->reach.socket});
   command.arguments.insert(command.arguments.end(), words.begin() + 2, words.end());
   command.environment = child_environment(settings_.environment, launched->reach.secret);
   command.guard = process::Guard::group;
-  command.on_line = [name = plan.key.text(), model = plan.manifest.id,
+  command.on_line = [name = launched->plan.key.text(), model = launched->plan.manifest.id,
                      masker = launched->log_masker, output = services_.output,
                      file = open_log(settings_.options.log)](std::string_view line) {
     if (is_own_look(line)) return;
@@ -165,46 +126,26 @@ Result<std::unique_ptr<VllmEngine::Launched>> VllmEngine::launch(StartPlan plan,
   };
   const std::string line = shell_line(without_secrets(command.arguments));
   if (services_.output != nullptr) {
-    services_.output->begin(
-        plan.manifest.id,
-        launched->log_masker.apply(fmt::format("vLLM {}: {} {}", version_text(executable.version),
-                                               executable.program, line)));
+    services_.output->begin(launched->plan.manifest.id,
+                            launched->log_masker.apply(fmt::format(
+                                "vLLM {}: {} {}", version_text(launched->executable.version),
+                                launched->executable.program, line)));
   }
-  log::info("{}: starting vLLM {} for '{}': {} {}", plan.key.text(),
-            version_text(executable.version), plan.manifest.id, executable.program, line);
-  unlink(launched->reach.socket.c_str());
-  auto child = services_.children.spawn(std::move(command));
-  if (!child) {
-    log::error("{}: {}", plan.key.text(), child.error().message);
-    const ErrorCode code =
-        child.error().code == ErrorCode::draining ? ErrorCode::draining : ErrorCode::start_failed;
-    return fail(code, launched->masker.apply(child.error().message));
-  }
-  launched->child = std::move(*child);
-  launched->plan = std::move(plan);
-  launched->executable = std::move(executable);
+  log::info("{}: starting vLLM {} for '{}': {} {}", launched->plan.key.text(),
+            version_text(launched->executable.version), launched->plan.manifest.id,
+            launched->executable.program, line);
+  Status spawned = launched->spawn(services_.children, std::move(command));
+  if (!spawned) return pass_on(spawned);
   return launched;
-}
-
-// Nothing is answered before the engine is up.
-async::awaitable<Status> VllmEngine::wait_for_health(Launched& launched, std::stop_token race) {
-  while (!race.stop_requested()) {
-    async::Deadline deadline(services_.clock, kAttemptLimit, race);
-    auto answer = co_await client_.fetch(launched.reach.address(), launched.reach.get("/health"),
-                                         kStatusBytesMax, deadline.token());
-    if (answer && answer->status == 200) co_return Status();
-    const Duration elapsed = services_.clock.now() - launched.since;
-    const Duration pause = std::clamp<Duration>(elapsed / kPauseShare, kPauseMin, kPauseMax);
-    co_await async::sleep_for(services_.clock, services_.executor, pause, race);
-  }
-  co_return fail(ErrorCode::cancelled, "the start was stopped");
 }
 
 async::awaitable<Result<RuntimeFacts>> VllmEngine::come_up(Launched& launched,
                                                            std::stop_token race) {
-  Status healthy = co_await wait_for_health(launched, race);
+  // Nothing is answered before the engine is up.
+  Status healthy = co_await owned::wait_for_health(client_, services_.clock, services_.executor,
+                                                   launched, kPauses, race);
   if (!healthy) co_return pass_on(healthy);
-  const Reach& reach = launched.reach;
+  const owned::Reach& reach = launched.reach;
   auto models =
       co_await client_.fetch(reach.address(), reach.get("/v1/models"), kStatusBytesMax, race);
   if (!models) co_return pass_on(models);
@@ -246,7 +187,7 @@ async::awaitable<Result<RuntimeFacts>> VllmEngine::bring_up(Launched& launched,
   std::stop_callback outer(limit.token(), end_race);
   std::stop_source done;
   async::TaskGroup watchers(services_.executor);
-  watchers.spawn(stop_when_set(launched.child->exited(), race, done.get_token()));
+  watchers.spawn(owned::stop_when_set(launched.child->exited(), race, done.get_token()));
   watchers.spawn(tell_progress(observer, done.get_token()));
   auto facts = co_await come_up(launched, race.get_token());
   done.request_stop();
@@ -303,8 +244,7 @@ async::awaitable<Result<std::unique_ptr<Runtime>>> VllmEngine::start(StartPlan p
             std::chrono::duration_cast<std::chrono::milliseconds>(elapsed).count(),
             launched->child->pid(), facts->context_tokens_per_slot);
   std::unique_ptr<Runtime> runtime =
-      std::make_unique<VllmRuntime>(std::move(launched->child), launched->reach, std::move(*facts),
-                                    launched->masker, client_, services_.clock);
+      std::make_unique<VllmRuntime>(*launched, std::move(*facts), client_, services_.clock);
   co_return runtime;
 }
 

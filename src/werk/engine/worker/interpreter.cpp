@@ -2,24 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "werk/base/text.hpp"
-#include "werk/process/captured.hpp"
+#include "werk/engine/owned/python_package.hpp"
 #include "werk/process/program.hpp"
 
 namespace werk::engine::worker {
-namespace {
-
-constexpr std::chrono::seconds kLimit{20};
-constexpr std::size_t kOutputBytesMax = 16 * 1024;
-
-std::string last_line(std::string_view text) {
-  text = trim(text);
-  const std::size_t at = text.rfind('\n');
-  return printable(at == std::string_view::npos ? text : text.substr(at + 1));
-}
-
-}  // namespace
-
 std::filesystem::path managed_environment(const std::filesystem::path& home,
                                           const WorkerKind& kind) {
   return home / "engines" / kind.name;
@@ -64,20 +50,9 @@ async::awaitable<Result<Interpreter>> InterpreterFinder::find(std::stop_token st
 
 async::awaitable<Result<std::string>> InterpreterFinder::version_in(std::string path,
                                                                     std::stop_token stop) {
-  process::Command command;
-  command.program = std::move(path);
-  command.arguments = {"-I", "-c", std::string(kVersionQuestion), std::string(kind_.package)};
-  command.environment = settings_.environment;
-  command.pipes = process::Pipes::two;
-  auto run = co_await process::run_captured(children_, clock_, std::move(command), kLimit,
-                                            kOutputBytesMax, stop);
-  if (!run) co_return pass_on(run);
-  if (run->status.clean()) co_return std::string(trim(run->out));
-  const bool lacks = run->err.find("PackageNotFoundError") != std::string::npos;
-  co_return fail(
-      ErrorCode::not_found,
-      lacks ? fmt::format("lacks {}", kind_.package)
-            : fmt::format("did not run ({}): {}", run->status.text(), last_line(run->err)));
+  owned::PackageQuestion question{std::move(path), std::string(kind_.package),
+                                  settings_.environment};
+  co_return co_await owned::package_version(children_, clock_, std::move(question), stop);
 }
 
 }  // namespace werk::engine::worker

@@ -19,10 +19,6 @@
 
 namespace werk::engine::worker {
 
-// Python that prints the version of the package which its argument names.
-inline constexpr std::string_view kVersionQuestion =
-    "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))";
-
 struct Interpreter {
   std::string path;
   std::string package_version;
