@@ -1,7 +1,6 @@
 #include "tests/e2e/tls_proxy.hpp"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -12,26 +11,14 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "tests/support/loopback_listener.hpp"
+
 namespace werk::test {
 namespace {
 
 // The descriptor at which nginx finds the socket, told by the variable that it uses to hand its
 // sockets on to a new nginx.
 constexpr int kSocket = 3;
-
-int open_listener(std::uint16_t& port) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool listens = ::bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                       ::listen(listener, SOMAXCONN) == 0 &&
-                       ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  if (!listens) throw std::runtime_error("no port to listen on");
-  port = ntohs(address.sin_port);
-  return listener;
-}
 
 }  // namespace
 
@@ -44,7 +31,7 @@ std::string TlsProxy::program() {
 
 TlsProxy::TlsProxy(const CertificateFacts& facts, std::uint16_t upstream, Buffering buffering)
     : certificate_(folder_.path(), facts) {
-  const int listener = open_listener(port_);
+  const int listener = listen_on_loopback(port_);
   write_settings(upstream, buffering);
   const std::string nginx = program();
   const std::string settings = folder_ / "nginx.conf";

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tests/support/loopback_listener.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/test_certificate.hpp"
 #include "werk/base/digest.hpp"
@@ -104,21 +105,6 @@ std::string header_of(std::string_view head, std::string_view name) {
   return {};
 }
 
-int listening_socket(std::uint16_t& port) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* plain = reinterpret_cast<sockaddr*>(&address);
-  if (socket < 0 || ::bind(socket, plain, size) != 0 || ::listen(socket, 64) != 0 ||
-      ::getsockname(socket, plain, &size) != 0) {
-    throw std::runtime_error("cannot listen on loopback");
-  }
-  port = ntohs(address.sin_port);
-  return socket;
-}
-
 }  // namespace
 
 class ScriptedHub::Server {
@@ -126,8 +112,8 @@ class ScriptedHub::Server {
   explicit Server(HubWire wire) : wire_(wire) {
     std::signal(SIGPIPE, SIG_IGN);
     if (wire == HubWire::tls) certificate_.emplace(folder_.path());
-    listeners_[0] = listening_socket(ports_[0]);
-    listeners_[1] = listening_socket(ports_[1]);
+    listeners_[0] = listen_on_loopback(ports_[0]);
+    listeners_[1] = listen_on_loopback(ports_[1]);
     for (const int which : {0, 1})
       acceptors_[which] = std::thread([this, which] { accept(which); });
   }

@@ -1,7 +1,6 @@
 #include "tests/support/tls_front.hpp"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,22 +12,10 @@
 #include <cstring>
 #include <memory>
 
+#include "tests/support/loopback_listener.hpp"
+
 namespace werk::test {
 namespace {
-
-int listen_on_loopback(std::uint16_t& port) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool listens = ::bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                       ::listen(listener, SOMAXCONN) == 0 &&
-                       ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  if (!listens) throw std::runtime_error("no port to listen on");
-  port = ntohs(address.sin_port);
-  return listener;
-}
 
 int connect_to_backend(const std::string& path) {
   const int backend = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -9,6 +9,7 @@
 #include "werk/app/engine_environment.hpp"
 #include "werk/app/terminal.hpp"
 #include "werk/base/text.hpp"
+#include "werk/base/timestamp.hpp"
 #include "werk/engine/llama_server/managed.hpp"
 #include "werk/engine/llama_server/probe.hpp"
 #include "werk/process/program.hpp"
@@ -242,7 +243,7 @@ Result<std::string> bring(const EngineInstall& install, const Say& say) {
   engine.processor = processor.fingerprint();
   engine.built_for = fmt::format("{} ({})", processor.model, fmt::join(processor.features, " "));
   engine.sha256 = !from || from->kind == FromKind::package ? std::string(kLlamaPackageSha256) : "";
-  engine.installed_at = utc_now();
+  engine.installed_at = timestamp(std::chrono::system_clock::now());
   auto written = write_record(engine, stage);
   if (!written) return pass_on(written);
   const fs::path target =

@@ -1,7 +1,6 @@
 #include "werk/app/steps.hpp"
 
 #include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 
@@ -162,11 +161,6 @@ std::vector<std::string> with_variable(std::vector<std::string> environment, std
   std::erase_if(environment, [&head](const std::string& entry) { return entry.starts_with(head); });
   environment.push_back(head + std::string(value));
   return environment;
-}
-
-std::string utc_now() {
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", now);
 }
 
 }  // namespace werk::app

@@ -100,7 +100,4 @@ Result<std::string> file_digest(const std::filesystem::path& file);
 std::vector<std::string> with_variable(std::vector<std::string> environment, std::string_view name,
                                        std::string_view value);
 
-// "2026-11-29T22:36:00Z"
-std::string utc_now();
-
 }  // namespace werk::app

@@ -1,23 +1,19 @@
 #include "werk/engine/output_logs.hpp"
 
-#include <fmt/chrono.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "werk/base/log.hpp"
 #include "werk/base/text.hpp"
+#include "werk/base/timestamp.hpp"
 
 namespace werk::engine {
 namespace {
 
 std::string dropped_note(std::size_t lines, std::string_view why) {
   return fmt::format("=== {} line(s) are missing here: {}\n", lines, why);
-}
-
-std::string now_text() {
-  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
 }  // namespace
@@ -76,7 +72,8 @@ void OutputLogs::line(const std::string& model, std::string_view text) {
 }
 
 void OutputLogs::begin(const std::string& model, std::string_view launch_line) {
-  take(model, fmt::format("=== {} {}\n", now_text(), printable(launch_line)));
+  take(model, fmt::format("=== {} {}\n", timestamp(std::chrono::system_clock::now()),
+                          printable(launch_line)));
 }
 
 void OutputLogs::take(const std::string& model, std::string text) {

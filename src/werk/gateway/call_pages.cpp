@@ -2,6 +2,7 @@
 
 #include <ranges>
 
+#include "werk/base/timestamp.hpp"
 #include "werk/gateway/status_pages.hpp"
 
 namespace werk::gateway {

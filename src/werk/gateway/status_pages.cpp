@@ -1,13 +1,11 @@
 #include "werk/gateway/status_pages.hpp"
 
-#include <fmt/chrono.h>
-
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
-#include <ctime>
 
 #include "werk/base/text.hpp"
+#include "werk/base/timestamp.hpp"
 #include "werk/gateway/call_pages.hpp"
 
 namespace werk::gateway {
@@ -18,9 +16,8 @@ namespace {
 
 // Seconds since 1970 of a manifest's "2026-11-29T22:44:02Z"; 0 where it has none.
 std::int64_t unix_time(const std::string& text) {
-  std::tm parts{};
-  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return end == nullptr ? 0 : static_cast<std::int64_t>(::timegm(&parts));
+  const auto time = time_of(text);
+  return time ? static_cast<std::int64_t>(std::chrono::system_clock::to_time_t(*time)) : 0;
 }
 
 // Of a model elsewhere nothing is known but what its server tells.
@@ -156,11 +153,6 @@ json::object runtime_object(const runtime::RuntimeSnapshot& runtime, const Memor
 }
 
 }  // namespace
-
-std::string timestamp(std::chrono::system_clock::time_point time) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
-}
 
 std::string models_page(const routing::Catalogue& catalogue, Speaks speaks) {
   json::array data;

@@ -58,7 +58,4 @@ std::string observability_page(const NodeFacts& node, const NodeState& state,
                                const MemoryOf& memory_of);
 std::string runtime_page(const runtime::RuntimeSnapshot& runtime, const MemoryOf& memory_of);
 
-// "2026-11-29T22:44:02Z"
-std::string timestamp(std::chrono::system_clock::time_point time);
-
 }  // namespace werk::gateway

@@ -115,15 +115,20 @@ ProcessStats own_process_stats(const std::string& proc) {
   return stats;
 }
 
+std::optional<std::uint64_t> resident_bytes(int pid, const std::string& proc) {
+  const auto memory = memory_of(fmt::format("{}/{}", proc, pid));
+  if (!memory) return std::nullopt;
+  return memory->resident_pages * page_bytes();
+}
+
 std::optional<std::uint64_t> tree_memory_bytes(int pid, const std::string& proc) {
   std::vector<int> pids = {pid};
   std::optional<std::uint64_t> bytes;
   for (std::size_t i = 0; i < pids.size(); ++i) {
-    const std::string folder = fmt::format("{}/{}", proc, pids[i]);
-    const auto memory = memory_of(folder);
-    if (!memory) continue;
-    bytes = bytes.value_or(0) + memory->resident_pages * page_bytes();
-    add_children(folder, pids);
+    const auto resident = resident_bytes(pids[i], proc);
+    if (!resident) continue;
+    bytes = bytes.value_or(0) + *resident;
+    add_children(fmt::format("{}/{}", proc, pids[i]), pids);
   }
   return bytes;
 }

@@ -23,6 +23,8 @@ struct ProcessStats {
 // `proc` is /proc but for tests. Zeros where something can't be told.
 ProcessStats own_process_stats(const std::string& proc = "/proc");
 
+// Resident memory of one process. None: there is no such process.
+std::optional<std::uint64_t> resident_bytes(int pid, const std::string& proc = "/proc");
 // Resident memory of a process and all its descendants; shared pages count for each. None: there is
 // no such process.
 std::optional<std::uint64_t> tree_memory_bytes(int pid, const std::string& proc = "/proc");

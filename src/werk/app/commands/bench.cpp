@@ -6,7 +6,6 @@
 #include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <iterator>
 
@@ -17,6 +16,7 @@
 #include "werk/app/terminal.hpp"
 #include "werk/app/version.hpp"
 #include "werk/base/text.hpp"
+#include "werk/base/timestamp.hpp"
 
 namespace werk::app {
 
@@ -97,15 +97,6 @@ Result<bench::Plan> plan_of(const BenchOptions& options, const Settings& setting
   return plan;
 }
 
-std::string time_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text, size};
-}
-
 Result<bench::Server> find_server(const std::string& url, std::string_view option,
                                   const Settings& settings, const fs::path& home) {
   auto address = find_node(url, settings, home, option);
@@ -155,7 +146,7 @@ int bench_command(const CommandLine& line, const Settings& settings, const fs::p
   }
   session.warmup = line.bench.warmup == Warmup::yes;
   session.werk_version = version_text();
-  session.started_at = time_now();
+  session.started_at = timestamp(std::chrono::system_clock::now());
   session.machine = bench::this_machine();
   return measure(session, std::move(*first), std::move(against), line);
 }

@@ -6,7 +6,6 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <cstdio>
-#include <fstream>
 
 #include "werk/app/commands/ask.hpp"
 #include "werk/app/commands/ps.hpp"
@@ -17,6 +16,7 @@
 #include "werk/model/store.hpp"
 #include "werk/process/interrupt.hpp"
 #include "werk/process/node_lock.hpp"
+#include "werk/telemetry/process_stats.hpp"
 
 namespace werk::app {
 
@@ -60,12 +60,8 @@ std::string text_in(const json::object& page, std::string_view member) {
   return value != nullptr && value->is_string() ? shown_text(value->get_string()) : std::string();
 }
 
-std::optional<std::uint64_t> memory_of(std::int64_t pid) {
-  std::ifstream statm(fmt::format("/proc/{}/statm", pid));
-  std::uint64_t size_pages = 0;
-  std::uint64_t resident_pages = 0;
-  if (!(statm >> size_pages >> resident_pages)) return std::nullopt;
-  return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+std::optional<std::uint64_t> memory_here(std::int64_t pid) {
+  return telemetry::resident_bytes(static_cast<int>(pid));
 }
 
 // The answer of a load: a line of JSON for each sign of progress, then the runtime or the error.
@@ -128,7 +124,7 @@ int ps_command(const CommandLine& line, const Settings& settings,
   // Processes of another machine have numbers that mean something else here.
   const MemoryOf nothing_known = [](std::int64_t) { return std::nullopt; };
   const std::size_t columns = is_terminal(STDOUT_FILENO) ? kTerminalColumns : 0;
-  fmt::print("{}", ps_table(*page, line.url.empty() ? MemoryOf(memory_of) : nothing_known,
+  fmt::print("{}", ps_table(*page, line.url.empty() ? MemoryOf(memory_here) : nothing_known,
                             std::chrono::system_clock::now(), columns));
   return 0;
 }

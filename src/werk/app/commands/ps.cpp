@@ -10,8 +10,8 @@
 
 #include "werk/app/progress.hpp"
 #include "werk/app/terminal.hpp"
-#include "werk/app/timestamp.hpp"
 #include "werk/base/text.hpp"
+#include "werk/base/timestamp.hpp"
 
 namespace werk::app {
 
@@ -55,8 +55,7 @@ Row row_of(const json::object& runtime, const MemoryOf& memory_of,
   if (slots != nullptr && slots->is_object()) {
     const json::object& counts = slots->get_object();
     const std::int64_t total = number_in(counts, "total");  // null where nothing bounds them
-    use = fmt::format("{}/{}", number_in(counts, "busy"),
-                      total > 0 ? std::to_string(total) : "-");
+    use = fmt::format("{}/{}", number_in(counts, "busy"), total > 0 ? std::to_string(total) : "-");
   }
   const std::int64_t pid = number_in(runtime, "pid");
   const auto memory = pid > 0 ? memory_of(pid) : std::nullopt;

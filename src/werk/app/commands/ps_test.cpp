@@ -5,7 +5,7 @@
 #include <boost/json/parse.hpp>
 #include <sstream>
 
-#include "werk/app/timestamp.hpp"
+#include "werk/base/timestamp.hpp"
 
 namespace werk::app {
 namespace {

@@ -8,9 +8,9 @@
 #include <clocale>
 #include <string>
 
-#include "werk/app/timestamp.hpp"
 #include "werk/app/top/cells.hpp"
 #include "werk/app/top/state.hpp"
+#include "werk/base/timestamp.hpp"
 
 namespace werk::app::top {
 

@@ -5,7 +5,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 
-#include "werk/app/timestamp.hpp"
+#include "werk/base/timestamp.hpp"
 
 namespace werk::app::top {
 

@@ -1,10 +1,11 @@
 #include "werk/engine/llama_server/activity.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string>
+
+#include "werk/telemetry/process_stats.hpp"
 
 namespace werk::engine::llama_server {
 namespace {
@@ -34,12 +35,7 @@ bool grew(std::uint64_t& most, std::uint64_t now, std::uint64_t step) {
 Activity activity_of(pid_t pid, std::uint64_t output_bytes) {
   Activity activity;
   activity.output_bytes = output_bytes;
-  std::ifstream statm(fmt::format("/proc/{}/statm", pid));
-  std::uint64_t size_pages = 0;
-  std::uint64_t resident_pages = 0;
-  if (statm >> size_pages >> resident_pages) {
-    activity.resident_bytes = resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  }
+  activity.resident_bytes = telemetry::resident_bytes(pid).value_or(0);
   activity.read_bytes = number_behind(fmt::format("/proc/{}/io", pid), "read_bytes:");
   return activity;
 }

@@ -1,9 +1,10 @@
 #include "werk/engine/remote/listing.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <map>
+
+#include "werk/base/timestamp.hpp"
 
 namespace werk::engine::remote {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 std::string time_text(std::int64_t seconds) {
   constexpr std::int64_t kLatest = 253'402'300'799;  // the last second of the year 9999
   if (seconds <= 0 || seconds > kLatest) return {};
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(seconds)));
+  return timestamp(std::chrono::system_clock::from_time_t(static_cast<std::time_t>(seconds)));
 }
 
 std::string long_name(std::string_view remote, std::string_view model) {

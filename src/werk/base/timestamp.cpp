@@ -1,8 +1,15 @@
-#include "werk/app/timestamp.hpp"
+#include "werk/base/timestamp.hpp"
+
+#include <fmt/chrono.h>
 
 #include <ctime>
 
-namespace werk::app {
+namespace werk {
+
+std::string timestamp(std::chrono::system_clock::time_point time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+}
 
 std::optional<std::chrono::system_clock::time_point> time_of(const std::string& text) {
   std::tm parts{};
@@ -11,4 +18,4 @@ std::optional<std::chrono::system_clock::time_point> time_of(const std::string& 
   return std::chrono::system_clock::from_time_t(::timegm(&parts));
 }
 
-}  // namespace werk::app
+}  // namespace werk
