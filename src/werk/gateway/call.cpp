@@ -1,5 +1,7 @@
 #include "werk/gateway/call.hpp"
 
+#include <utility>
+
 #include "werk/base/log.hpp"
 #include "werk/base/text.hpp"
 #include "werk/gateway/calls.hpp"
@@ -40,8 +42,8 @@ Call::~Call() {
   record.status = status;
   if (error_ && outcome_ == Outcome::failed) record.cause = error_->code;
   record.ended_at = std::chrono::system_clock::now();
-  record.load_time = load_time;
-  record.permit_time = permit_time;
+  record.load_time = load_time_;
+  record.permit_time = permit_time_;
   record.first_byte = first_byte_;
   record.total = total;
   record.tokens = {prompt_tokens, cached_tokens, completion_tokens};
@@ -67,10 +69,11 @@ std::string Call::runtime_key() const { return way_ ? way_->plan.key.text() : st
 
 void Call::waits_for(runtime::WaitFor what) {
   switch (what) {
-    case runtime::WaitFor::place: return enter(Phase::place);
-    case runtime::WaitFor::load: return enter(Phase::loading);
-    case runtime::WaitFor::slot: return enter(Phase::slot);
+    case runtime::WaitFor::place: enter(Phase::place); break;
+    case runtime::WaitFor::load: enter(Phase::loading); break;
+    case runtime::WaitFor::slot: enter(Phase::slot); break;
   }
+  waits_ = true;
 }
 
 void Call::admitted() {
@@ -99,11 +102,14 @@ void Call::first_byte() {
   if (!first_byte_) first_byte_ = calls_.now() - begun_;
 }
 
-void Call::ended(Outcome outcome) { outcome_ = outcome; }
+void Call::ended(Outcome outcome) {
+  end_wait();
+  outcome_ = outcome;
+}
 
 void Call::failed(const Error& error) {
   if (error.code == ErrorCode::cancelled) return cancelled();
-  outcome_ = Outcome::failed;
+  ended(Outcome::failed);
   error_ = error;
 }
 
@@ -114,9 +120,16 @@ std::string Call::shown_model() const {
 
 void Call::enter(Phase phase) {
   if (phase_ == phase) return;
+  end_wait();
   phase_ = phase;
   phase_since_ = calls_.now();
   last_life_ = phase_since_;
+}
+
+void Call::end_wait() {
+  if (!std::exchange(waits_, false)) return;
+  async::Duration& time = phase_ == Phase::slot ? permit_time_ : load_time_;
+  time += calls_.now() - phase_since_;
 }
 
 void Call::write_access_line(async::Duration total) const {
@@ -129,7 +142,7 @@ void Call::write_access_line(async::Duration total) const {
       "call id={} model={} route={} status={} load={} wait={} first={} total={} in={} cached={} "
       "out={} outcome={}{}",
       id_, model.empty() ? "-" : shell_line(std::vector<std::string>{printable(model)}), route_,
-      status, seconds(load_time), seconds(permit_time), first_byte_ ? seconds(*first_byte_) : "-",
+      status, seconds(load_time_), seconds(permit_time_), first_byte_ ? seconds(*first_byte_) : "-",
       seconds(total), tokens(prompt_tokens), tokens(cached_tokens), tokens(completion_tokens),
       telemetry::name_of(outcome_), cause);
 }

@@ -60,6 +60,9 @@ class Call final : public runtime::WaitObserver {
   Phase phase() const { return phase_; }
   async::TimePoint phase_since() const { return phase_since_; }
   async::TimePoint begun() const { return begun_; }
+  // How long it waited for a place and a load, and for a slot: also where it was refused meanwhile.
+  async::Duration load_time() const { return load_time_; }
+  async::Duration permit_time() const { return permit_time_; }
   // When the engine said something last; from when it was asked.
   async::TimePoint last_life() const { return last_life_; }
   std::uint64_t parts() const { return parts_; }
@@ -72,8 +75,6 @@ class Call final : public runtime::WaitObserver {
   std::string model;   // as the client wrote it
   std::string client;  // its address
   bool streamed = false;
-  async::Duration load_time{};
-  async::Duration permit_time{};
   std::optional<std::uint64_t> prompt_tokens;
   std::optional<std::uint64_t> cached_tokens;
   std::optional<std::uint64_t> completion_tokens;
@@ -81,6 +82,7 @@ class Call final : public runtime::WaitObserver {
 
  private:
   void enter(Phase phase);
+  void end_wait();
   void write_access_line(async::Duration total) const;
 
   Calls& calls_;
@@ -90,6 +92,9 @@ class Call final : public runtime::WaitObserver {
   Phase phase_ = Phase::reading;
   async::TimePoint phase_since_;
   async::TimePoint last_life_;
+  bool waits_ = false;
+  async::Duration load_time_{};
+  async::Duration permit_time_{};
   routing::SharedRoute way_;
   bool admitted_ = false;
   std::uint64_t parts_ = 0;

@@ -20,8 +20,8 @@ void Calls::admitted(const Call& call) {
     object["route"] = call.route();
     object["model"] = call.shown_model();
     object["runtime"] = call.runtime_key();
-    object["load_s"] = std::chrono::duration<double>(call.load_time).count();
-    object["wait_s"] = std::chrono::duration<double>(call.permit_time).count();
+    object["load_s"] = std::chrono::duration<double>(call.load_time()).count();
+    object["wait_s"] = std::chrono::duration<double>(call.permit_time()).count();
   });
 }
 

@@ -60,6 +60,37 @@ TEST_F(CallsTest, ACallIsAtOneThingAfterTheOther) {
   EXPECT_EQ(shown.list.front().at("output_tokens").as_uint64(), 2u);
 }
 
+TEST_F(CallsTest, WhatACallWaitedIsKnownAlsoWhereItWasRefusedMeanwhile) {
+  {
+    Call call(calls_, "a", std::string(kChat));
+    clock_.advance(1s);
+    call.waits_for(runtime::WaitFor::place);
+    clock_.advance(2s);
+    call.waits_for(runtime::WaitFor::load);
+    clock_.advance(3s);
+    call.waits_for(runtime::WaitFor::slot);
+    clock_.advance(5s);
+    call.failed(Error{ErrorCode::capacity, "full"});
+    clock_.advance(7s);  // a client that reads the error slowly waits for nothing of ours
+  }
+  EXPECT_EQ(calls_.recent().back().load_time, 5s);
+  EXPECT_EQ(calls_.recent().back().permit_time, 5s);
+  {
+    Call call(calls_, "b", std::string(kChat));
+    call.waits_for(runtime::WaitFor::load);
+    clock_.advance(1s);
+    call.waits_for(runtime::WaitFor::slot);
+    call.waits_for(runtime::WaitFor::load);  // its runtime died as it stood in the line
+    clock_.advance(1s);
+    call.waits_for(runtime::WaitFor::slot);
+    call.admitted();
+    clock_.advance(10s);
+    call.ended(Call::Outcome::served);
+  }
+  EXPECT_EQ(calls_.recent().back().load_time, 2s);
+  EXPECT_EQ(calls_.recent().back().permit_time, 0s);
+}
+
 TEST_F(CallsTest, TimeBetweenPiecesIsSharedAmongTheTokensOfAPiece) {
   {
     Call call(calls_, "a", std::string(kChat));

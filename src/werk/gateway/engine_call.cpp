@@ -142,8 +142,6 @@ async::awaitable<Result<runtime::Admission>> EngineCall::admit(const routing::Ro
   ask.observer = &call_;
   Result<runtime::Admission> admission = co_await wait(route, std::move(ask), early);
   if (!admission) co_return pass_on(admission);
-  call_.load_time = admission->load_time;
-  call_.permit_time = admission->permit_time;
   call_.admitted();
   co_return admission;
 }

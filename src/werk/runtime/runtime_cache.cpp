@@ -94,20 +94,14 @@ async::awaitable<Result<Admission>> RuntimeCache::admit(engine::Engine& engine,
                                                         std::stop_token stop) {
   constexpr int kTries = 3;  // each try meets a runtime that died while the call stood in its line
   const Usage one_call{.calls = 1};
-  async::Duration load_time{};
-  async::Duration permit_time{};
   for (int attempt = 1;; ++attempt) {
-    const async::TimePoint asked = clock_.now();
     Result<Lease> lease = co_await acquire(engine, plan, stop, ask.observer);
     if (!lease) co_return pass_on(lease);
-    const async::TimePoint leased = clock_.now();
     if (ask.observer != nullptr) ask.observer->waits_for(WaitFor::slot);
     Result<Permit> permit = co_await lease->permit(ask.weight, ask.client, stop);
-    load_time += leased - asked;
-    permit_time += clock_.now() - leased;
     if (permit) {
       lease->add_usage(one_call);
-      co_return Admission{std::move(*lease), std::move(*permit), load_time, permit_time};
+      co_return Admission{std::move(*lease), std::move(*permit)};
     }
     if (permit.error().code != ErrorCode::engine_failed || attempt == kTries)
       co_return pass_on(permit);

@@ -62,8 +62,6 @@ struct Ask {
 struct Admission {
   Lease lease;
   Permit permit;
-  async::Duration load_time{};    // spent waiting for a place or a load
-  async::Duration permit_time{};  // spent waiting for a slot
 };
 
 // The runtimes of one model: all that were started under its id, and the one its present plan names
