@@ -27,6 +27,7 @@ class TestHandler final : public http::Handler {
     entered.set();
     if (request.path == "/echo") return echo(exchange);
     if (request.path == "/stream") return stream(exchange);
+    if (request.path == "/last") return last_words(exchange);
     if (request.path == "/wait") return wait(exchange);
     if (request.path == "/flood") return flood(exchange);
     if (request.path == "/throw") return throw_up(exchange);
@@ -76,6 +77,11 @@ class TestHandler final : public http::Handler {
     const auto written = co_await exchange.write("two");
     if (!written) notes.emplace_back(name_of(written.error().code));
     co_await exchange.finish();
+  }
+  async::awaitable<void> last_words(http::Exchange& exchange) {
+    http::ResponseHead head;
+    co_await exchange.start(std::move(head), "one");
+    co_await exchange.finish("two");
   }
   async::awaitable<void> wait(http::Exchange& exchange) {
     const bool opened = co_await gate.wait(exchange.gone());

@@ -42,6 +42,15 @@ async::awaitable<Status> write_events(http::Exchange& exchange, Call& call, std:
   co_return written;
 }
 
+async::awaitable<Status> end_events(http::Exchange& exchange, Call& call, std::string& out) {
+  if (!exchange.started()) {
+    Status written = co_await write_events(exchange, call, out);
+    if (!written) co_return written;
+  }
+  call.first_byte();
+  co_return co_await exchange.finish(out);
+}
+
 async::awaitable<void> refuse_call(http::Exchange& exchange, Call& call, Error error,
                                    const ErrorSpeech& speech) {
   call.failed(error);
@@ -368,6 +377,8 @@ async::awaitable<Status> EngineCall::piece(std::string_view bytes, ChatStreamFil
     if (!written) co_return written;
   }
   if (fed) fed = feed(FeedUntil::end, filter, writer);
+  // The last piece leaves together with the end.
+  if (fed && filter.done()) co_return fed;
   // Tokens that came before a failure still reach the client.
   Status written = co_await writer.flush(filter.facts());
   if (!written) co_return written;

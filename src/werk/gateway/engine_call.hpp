@@ -43,7 +43,7 @@ class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
   virtual ChunkSink& sink() = 0;
-  // After each piece of the engine's stream.
+  // After each piece of the engine's stream but the last.
   virtual async::awaitable<Status> flush(const ChatStreamFacts& facts) = 0;
   // The engine's stream has properly ended.
   virtual async::awaitable<Status> end(const ChatStreamFacts& facts) = 0;
@@ -64,6 +64,8 @@ using BodyFeed = std::function<Status(std::string_view piece)>;
 // Writes what has gathered to the client of an event stream, the first time with the head, and
 // clears it.
 async::awaitable<Status> write_events(http::Exchange& exchange, Call& call, std::string& out);
+// The same with what ends the stream behind it.
+async::awaitable<Status> end_events(http::Exchange& exchange, Call& call, std::string& out);
 
 // Ends a call that failed: as an error of the dialect, before the answer's first byte or as its
 // last event, or in silence when nobody listens any more.
@@ -177,8 +179,10 @@ class EngineCall {
   async::awaitable<Status> relay(http::Response& engine, SilenceLimit& silence,
                                  const runtime::Lease& lease, ChatStreamFilter& filter,
                                  AnswerWriter& writer);
+  // Leaves in `out` what came last, to be written with the end or before the error.
   async::awaitable<Status> relay_events(http::Response& engine, SilenceLimit& silence,
-                                        const runtime::Lease& lease, MessagesRelay& relay);
+                                        const runtime::Lease& lease, MessagesRelay& relay,
+                                        std::string& out);
   async::awaitable<Status> relay_whole(http::Response& engine, SilenceLimit& silence,
                                        runtime::Admission& admission, MessagesRelay& relay);
   Status feed_relay(MessagesRelay& relay, std::string& out);

@@ -31,18 +31,23 @@ async::awaitable<Status> EngineCall::talk_native(runtime::Admission& admission,
   if (!response) co_return fail(response.error());
   http::Response& engine = **response;
   if (!streams) co_return co_await relay_whole(engine, silence, admission, relay);
-  Status relayed = co_await relay_events(engine, silence, admission.lease, relay);
-  if (!relayed) co_return relayed;
+  std::string out;
+  Status relayed = co_await relay_events(engine, silence, admission.lease, relay, out);
+  if (!relayed) {
+    // What came before a failure still reaches the client.
+    Status written = co_await write_events(exchange_, call_, out);
+    if (!written) co_return written;
+    co_return relayed;
+  }
   admission.permit.free();
-  Status ended = co_await exchange_.finish();
+  Status ended = co_await end_events(exchange_, call_, out);
   if (ended) co_await read_rest(engine);
   co_return ended;
 }
 
 async::awaitable<Status> EngineCall::relay_events(http::Response& engine, SilenceLimit& silence,
                                                   const runtime::Lease& lease,
-                                                  MessagesRelay& relay) {
-  std::string out;
+                                                  MessagesRelay& relay, std::string& out) {
   while (!relay.done()) {
     const Result<std::string_view> read = co_await engine.read_some(silence.token());
     const Result<std::string_view> bytes = noted(read, silence, lease);
@@ -53,21 +58,19 @@ async::awaitable<Status> EngineCall::relay_events(http::Response& engine, Silenc
     parser_.feed(*bytes);
     Status fed = feed_relay(relay, out);
     note_piece(relay.facts(), lease, now);
-    // What came before a failure still reaches the client.
+    if (!fed) co_return fed;
+    if (relay.done()) break;
     Status written = co_await write_events(exchange_, call_, out);
     if (written && sign_is_due()) written = co_await show_sign();
     silence.life();
     if (!written) co_return written;
-    if (!fed) co_return fed;
   }
   Result<std::optional<http::SseItem>> last = parser_.finish();
   if (!last) co_return pass_on(last);
   const bool is_event = *last && (*last)->kind == http::SseItem::Kind::event;
   if (is_event) {
     Status fed = relay.event((*last)->name, (*last)->data, out);
-    Status written = co_await write_events(exchange_, call_, out);
     if (!fed) co_return fed;
-    if (!written) co_return written;
   }
   co_return relay.finish();
 }

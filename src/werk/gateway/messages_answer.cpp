@@ -31,10 +31,10 @@ async::awaitable<Status> MessagesStreamAnswer::flush(const ChatStreamFacts&) {
 
 async::awaitable<Status> MessagesStreamAnswer::end(const ChatStreamFacts&) {
   Status finished = events_.finish();
+  if (finished) co_return co_await end_events(exchange_, call_, out_);
   Status written = co_await write();
   if (!written) co_return written;
-  if (!finished) co_return finished;
-  co_return co_await exchange_.finish();
+  co_return finished;
 }
 
 async::awaitable<Status> MessagesStreamAnswer::write() {

@@ -6,11 +6,9 @@ async::awaitable<Status> OpenAiStreamAnswer::flush(const ChatStreamFacts&) {
   co_return co_await write_events(exchange_, call_, out_);
 }
 
-async::awaitable<Status> OpenAiStreamAnswer::end(const ChatStreamFacts& facts) {
+async::awaitable<Status> OpenAiStreamAnswer::end(const ChatStreamFacts&) {
   out_ += kChatStreamEnd;
-  Status written = co_await flush(facts);
-  if (!written) co_return written;
-  co_return co_await exchange_.finish();
+  co_return co_await end_events(exchange_, call_, out_);
 }
 
 async::awaitable<Status> OpenAiWholeAnswer::flush(const ChatStreamFacts&) { co_return Status(); }

@@ -28,7 +28,7 @@ class TaggedExchange final : public http::Exchange {
     return inner_.start(std::move(head), first);
   }
   async::awaitable<Status> write(std::string_view bytes) override { return inner_.write(bytes); }
-  async::awaitable<Status> finish() override { return inner_.finish(); }
+  async::awaitable<Status> finish(std::string_view last) override { return inner_.finish(last); }
   void break_off() override { inner_.break_off(); }
   bool started() const override { return inner_.started(); }
 

@@ -40,7 +40,8 @@ class Exchange {
   // once, with `first` behind it in the same packet if given.
   virtual async::awaitable<Status> start(ResponseHead head, std::string_view first = {}) = 0;
   virtual async::awaitable<Status> write(std::string_view bytes) = 0;
-  virtual async::awaitable<Status> finish() = 0;
+  // The end, with `last` before it in the same packet if given.
+  virtual async::awaitable<Status> finish(std::string_view last = {}) = 0;
   // After a failure in mid-stream: the connection will close without the last chunk.
   virtual void break_off() = 0;
 

@@ -120,6 +120,16 @@ TEST_F(ServerTest, AnOldClientGetsAnUnchunkedStreamThatTheCloseEnds) {
   EXPECT_EQ(body_of(answer), "onetwo");
 }
 
+TEST_F(ServerTest, TheLastWordsOfAStreamLeaveTogetherWithItsEnd) {
+  const auto client = connect();
+  client->send(get("/last"));
+  wait_for(*client, "3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n");
+  client->send("HEAD /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  wait_for_end(*client);
+  EXPECT_EQ(count(client->received(), "two"), 1u);
+  EXPECT_EQ(body_of(exchange("GET /last HTTP/1.0\r\n\r\n")), "onetwo");
+}
+
 TEST_F(ServerTest, AnOldClientKeepsTheConnectionOnlyIfItAsks) {
   const std::string answer = exchange("GET / HTTP/1.0\r\n\r\n");
   EXPECT_EQ(body_of(answer), "hello");

@@ -54,7 +54,7 @@ class Session final : public Exchange {
   async::awaitable<Status> respond(ResponseHead head, std::string_view body) override;
   async::awaitable<Status> start(ResponseHead head, std::string_view first) override;
   async::awaitable<Status> write(std::string_view bytes) override;
-  async::awaitable<Status> finish() override;
+  async::awaitable<Status> finish(std::string_view last) override;
   void break_off() override;
   bool started() const override { return started_; }
 

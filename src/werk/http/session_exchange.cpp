@@ -207,12 +207,17 @@ async::awaitable<Status> Session::write(std::string_view bytes) {
   co_return Status();
 }
 
-async::awaitable<Status> Session::finish() {
+async::awaitable<Status> Session::finish(std::string_view last) {
   WERK_ASSERT(started_ && !finished_);
   finished_ = true;
   if (gone_) co_return client_left();
-  if (framing_ != Framing::chunked) co_return Status();
-  const std::array<std::string_view, 1> parts = {"0\r\n\r\n"};
+  if (framing_ == Framing::none) co_return Status();
+  const ChunkHead chunk(last.size());
+  std::array<std::string_view, 3> parts = {std::string_view(), last, {}};
+  if (framing_ == Framing::chunked) {
+    if (!last.empty()) parts[0] = chunk.view();
+    parts[2] = last.empty() ? "0\r\n\r\n" : "\r\n0\r\n\r\n";
+  }
   const std::size_t sent = stream_->send_now(parts);
   if (needs_turn(sent, parts)) {
     const bool ok = co_await send_rest(parts, sent);
