@@ -1,14 +1,15 @@
 #include "werk/base/json_cursor.hpp"
 
+#include <array>
+#include <bit>
 #include <charconv>
 #include <cstring>
 
 #include "werk/base/assert.hpp"
+#include "werk/base/json_bytes.hpp"
 
 namespace werk {
 namespace {
-
-bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 const char* skip_blanks(const char* at, const char* end) {
   while (at != end && is_blank(*at)) ++at;
@@ -18,6 +19,20 @@ const char* skip_blanks(const char* at, const char* end) {
 // `at` stands behind an opening quote. Returns the closing quote, or `end`.
 const char* closing_quote(const char* at, const char* end) {
   const char* const begin = at;
+  // Most strings are shorter than a call of memchr is long.
+  constexpr std::ptrdiff_t kShort = 32;
+  while (end - at >= 8 && at - begin < kShort) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, 8);
+    const std::uint64_t stops = marks_of(word, '"') | marks_of(word, '\\');
+    if (stops == 0) {
+      at += 8;
+      continue;
+    }
+    at += std::countr_zero(stops) / 8;
+    if (*at == '"') return at;
+    at += end - at > 1 ? 2 : 1;  // the backslash and what it escapes
+  }
   while (at != end) {
     const auto* quote =
         static_cast<const char*>(std::memchr(at, '"', static_cast<std::size_t>(end - at)));
@@ -30,9 +45,19 @@ const char* closing_quote(const char* at, const char* end) {
   return end;
 }
 
+// What changes the depth, and the beginning of what may hold such a byte without meaning it.
+constexpr std::array<bool, 256> kShapes = [] {
+  std::array<bool, 256> shapes{};
+  for (const unsigned char c : {'{', '}', '[', ']', '"'}) shapes[c] = true;
+  return shapes;
+}();
+
 const char* skip_container(const char* at, const char* end) {
   std::size_t depth = 0;
   for (; at != end; ++at) {
+    while (!kShapes[static_cast<unsigned char>(*at)]) {
+      if (++at == end) return end;
+    }
     switch (*at) {
       case '"':
         at = closing_quote(at + 1, end);
@@ -240,9 +265,15 @@ bool json_is_true(std::string_view value) { return value == "true"; }
 
 void append_json_string(std::string& out, std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
+  const char* at = text.data();
+  const char* const end = at + text.size();
   out.push_back('"');
-  for (const char c : text) {
-    switch (c) {
+  while (true) {
+    const char* const stop = find_marked<marks_of_escaped>(at, end);
+    out.append(at, stop);
+    if (stop == end) break;
+    at = stop + 1;
+    switch (*stop) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
       case '\b': out += "\\b"; break;
@@ -251,13 +282,9 @@ void append_json_string(std::string& out, std::string_view text) {
       case '\r': out += "\\r"; break;
       case '\t': out += "\\t"; break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          out += "\\u00";
-          out.push_back(kHex[static_cast<unsigned char>(c) >> 4]);
-          out.push_back(kHex[static_cast<unsigned char>(c) & 0xFu]);
-        } else {
-          out.push_back(c);
-        }
+        out += "\\u00";
+        out.push_back(kHex[static_cast<unsigned char>(*stop) >> 4]);
+        out.push_back(kHex[static_cast<unsigned char>(*stop) & 0xFu]);
     }
   }
   out.push_back('"');

@@ -3,50 +3,14 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <bit>
-#include <cstring>
 
 #include "werk/base/assert.hpp"
+#include "werk/base/json_bytes.hpp"
 #include "werk/base/json_cursor.hpp"
 
 namespace werk {
 namespace {
 
-constexpr std::uint64_t kOnes = 0x0101010101010101u;
-constexpr std::uint64_t kHighs = 0x8080808080808080u;
-
-// Non-zero if one of the eight bytes ends a plain run: below 0x20, a quote, a backslash or not
-// ASCII.
-std::uint64_t stops_in(std::uint64_t word) {
-  const std::uint64_t quote = word ^ (kOnes * 0x22);
-  const std::uint64_t backslash = word ^ (kOnes * 0x5C);
-  const std::uint64_t control = (word - kOnes * 0x20) & ~word;
-  return (((quote - kOnes) & ~quote) | ((backslash - kOnes) & ~backslash) | control | word) &
-         kHighs;
-}
-
-// The first byte at or after `at` that needs a look inside a string.
-const char* skip_plain(const char* at, const char* end) {
-  if constexpr (std::endian::native == std::endian::little) {
-    while (end - at >= 8) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, at, 8);
-      // A borrow can mark only bytes above the first true one, so the lowest mark is right.
-      if (const std::uint64_t stops = stops_in(word); stops != 0)
-        return at + std::countr_zero(stops) / 8;
-      at += 8;
-    }
-  }
-  while (at != end) {
-    const auto c = static_cast<unsigned char>(*at);
-    if (c < 0x20 || c == '"' || c == '\\' || c >= 0x80) return at;
-    ++at;
-  }
-  return end;
-}
-
-bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 }  // namespace
@@ -77,6 +41,12 @@ Status JsonScanner::feed(std::string_view piece) {
   const char* at = piece.data();
   const char* const end = at + piece.size();
   while (at != end) {
+    if (state_ <= State::after_value && !notes_here()) {
+      const char* const next = take_tokens(at, end);
+      offset_ += static_cast<std::size_t>(next - at);
+      at = next;
+      if (at == end) break;
+    }
     if (state_ == State::string || state_ == State::utf8) {
       const char* next = state_ == State::string ? take_string(at, end) : take_utf8(at, end);
       if (failed_) return fail(error_);
@@ -107,7 +77,7 @@ Status JsonScanner::finish() {
 }
 
 const char* JsonScanner::take_string(const char* at, const char* end) {
-  const char* stop = skip_plain(at, end);
+  const char* stop = find_marked<marks_of_unplain>(at, end);
   if (noting_ && key_.size() <= kJsonKeyBytesMax) {
     key_.append(at,
                 std::min<std::size_t>(static_cast<std::size_t>(stop - at), kJsonKeyBytesMax + 1));
@@ -304,6 +274,8 @@ bool JsonScanner::end_value(std::size_t end) {
                             Origin::client});
   }
   member_.value.end = end;
+  constexpr std::size_t kUsual = 12;
+  if (members_.empty()) members_.reserve(kUsual);
   members_.push_back(member_);
   return true;
 }

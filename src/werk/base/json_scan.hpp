@@ -100,6 +100,7 @@ class JsonScanner {
     done
   };
 
+  const char* take_tokens(const char* at, const char* end);
   const char* take_string(const char* at, const char* end);
   const char* take_utf8(const char* at, const char* end);
   bool step(char c);
@@ -116,6 +117,11 @@ class JsonScanner {
   bool end_value(std::size_t end);
   bool close(char c);
   bool at_top() const { return stack_.size() == 1 && stack_[0] == '{'; }
+  // Whether something is noted of what comes next.
+  bool notes_here() const {
+    const bool notes = limits_.notes == JsonNotes::members || !unique_.empty();
+    return stack_.empty() || (notes && stack_.size() == 1);
+  }
   bool wrong(std::string_view expected);
   bool wrong_with(Error error);
   std::string_view expected_here() const;

@@ -190,6 +190,26 @@ TEST(JsonCursor, WalksObjectsAndArraysInPlace) {
   EXPECT_TRUE(find_member(R"({"\u0061":7})", "a"));
 }
 
+// Strings are searched by words of eight bytes and, where they are long, by memchr.
+TEST(JsonCursor, FindsTheEndOfStringsOfAnyLengthWithEscapesAtAnyPlace) {
+  for (std::size_t length = 0; length < 48; ++length) {
+    for (std::size_t at = 0; at <= length; ++at) {
+      for (const std::string_view escape :
+           {"", R"(\")", R"(\\)", R"(\\\")", "\xC3\xA9", "\x7F", "!#[]"}) {
+        std::string text(length, 'x');
+        text.insert(at, escape);
+        const std::string value = '"' + text + '"';
+        const std::string object = R"({"a":)" + value + R"(,"b":"c"})";
+        EXPECT_EQ(find_member(object, "a"), value);
+        EXPECT_EQ(find_member(object, "b"), R"("c")");
+        // Nothing behind a cut is read.
+        const std::vector<char> cut(object.begin(), object.begin() + 7 + static_cast<long>(at));
+        EXPECT_FALSE(find_member({cut.data(), cut.size()}, "b"));
+      }
+    }
+  }
+}
+
 TEST(JsonCursor, AlwaysEndsOnTextThatIsNotJson) {
   for (const std::string_view bad :
        {"{", "{\"", "{\"a", "{\"a\"", "{\"a\":", "{\"a\":}", "{\"a\":,", "[", "[,", "[\"", "[[[",

@@ -32,6 +32,16 @@ void MessageEventWriter::start(const MessageUsage& usage) {
 
 void MessageEventWriter::open(const BlockHead& head) {
   kind_ = head.kind;
+  std::string_view words;
+  switch (kind_) {
+    case BlockKind::thinking: words = R"("thinking_delta","thinking":)"; break;
+    case BlockKind::text: words = R"("text_delta","text":)"; break;
+    case BlockKind::tool_use: words = R"("input_json_delta","partial_json":)"; break;
+  }
+  delta_head_ = fmt::format(
+      "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\","
+      "\"index\":{},\"delta\":{{\"type\":{}",
+      index_, words);
   fmt::format_to(std::back_inserter(out_),
                  "event: content_block_start\ndata: {{\"type\":\"content_block_start\","
                  "\"index\":{},\"content_block\":",
@@ -51,16 +61,7 @@ void MessageEventWriter::open(const BlockHead& head) {
 }
 
 void MessageEventWriter::delta(std::string_view text) {
-  std::string_view words;
-  switch (kind_) {
-    case BlockKind::thinking: words = R"("thinking_delta","thinking":)"; break;
-    case BlockKind::text: words = R"("text_delta","text":)"; break;
-    case BlockKind::tool_use: words = R"("input_json_delta","partial_json":)"; break;
-  }
-  fmt::format_to(std::back_inserter(out_),
-                 "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\","
-                 "\"index\":{},\"delta\":{{\"type\":{}",
-                 index_, words);
+  out_ += delta_head_;
   append_json_string(out_, text);
   out_ += "}}\n\n";
 }

@@ -41,6 +41,7 @@ class MessageEventWriter final : public BlockSink {
   std::string& out_;
   std::uint64_t index_ = 0;
   BlockKind kind_ = BlockKind::text;
+  std::string delta_head_;  // what each delta of the open block begins with
 };
 
 struct MessagesStreamOptions {

@@ -258,17 +258,19 @@ void ChatStreamFilter::note_progress(std::string_view progress) {
 // client gets one chunk of it, last: that of choice 0 where each choice has its own, as
 // llama-server's whole answers do.
 void ChatStreamFilter::hold_usage(Place place, const Chunk& chunk) {
-  const auto number = [](std::string_view object, std::string_view key) {
-    return json_unsigned(find_member(object, key).value_or("")).value_or(0);
-  };
   const std::uint32_t of = place == Place::beside_choices ? chunk.choice : last_finished_;
   if (of >= completion_tokens_.size()) completion_tokens_.resize(of + 1);
-  completion_tokens_[of] = number(chunk.usage, "completion_tokens");
+  completion_tokens_[of] = 0;
   UsageFacts usage;
-  usage.prompt_tokens = number(chunk.usage, "prompt_tokens");
-  const auto details = find_member(chunk.usage, "prompt_tokens_details");
-  usage.cached_tokens =
-      json_unsigned(find_member(details.value_or(""), "cached_tokens").value_or(""));
+  JsonObjectCursor members(chunk.usage);
+  while (const auto member = members.next()) {
+    if (member->is("completion_tokens"))
+      completion_tokens_[of] = json_unsigned(member->value).value_or(0);
+    if (member->is("prompt_tokens"))
+      usage.prompt_tokens = json_unsigned(member->value).value_or(0);
+    if (member->is("prompt_tokens_details"))
+      usage.cached_tokens = json_unsigned(find_member(member->value, "cached_tokens").value_or(""));
+  }
   usage.completion_tokens =
       std::accumulate(completion_tokens_.begin(), completion_tokens_.end(), std::uint64_t{0});
   facts_.usage = usage;
