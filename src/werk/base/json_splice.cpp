@@ -9,6 +9,8 @@ namespace werk {
 
 void JsonSplice::replace(ByteRange range, std::string replacement) {
   WERK_ASSERT(range.begin <= range.end && range.end <= text_.size());
+  constexpr std::size_t kUsual = 8;
+  if (edits_.empty()) edits_.reserve(kUsual);
   edits_.push_back(Edit{range, std::move(replacement)});
 }
 
@@ -38,6 +40,8 @@ std::string JsonSplice::apply() const {
 JsonObjectEditor::JsonObjectEditor(JsonSplice& splice, std::string_view object)
     : splice_(splice), object_(range_in(splice.text(), object)) {
   WERK_ASSERT(object.size() >= 2 && object.front() == '{');
+  constexpr std::size_t kUsual = 8;
+  places_.reserve(kUsual);
   JsonObjectCursor cursor(object);
   while (const auto member = cursor.next()) {
     const ByteRange name = range_in(splice.text(), member->name);
@@ -52,6 +56,12 @@ std::string_view JsonObjectEditor::name_at(const Place& place) const {
 
 bool JsonObjectEditor::is(const Place& place, std::string_view key) const {
   return !place.removed && JsonMemberView{name_at(place), {}}.is(key);
+}
+
+std::string_view JsonObjectEditor::value(std::string_view key) const {
+  const auto found =
+      std::ranges::find_if(places_, [&](const Place& place) { return is(place, key); });
+  return found == places_.end() ? std::string_view() : found->value.in(splice_.text());
 }
 
 void JsonObjectEditor::set(std::string_view key, std::string json) {

@@ -43,6 +43,9 @@ class JsonObjectEditor {
   // commit().
   JsonObjectEditor(JsonSplice& splice, std::string_view object);
 
+  // The value of the first member of that name as the text has it; empty if there is none or it was
+  // removed.
+  std::string_view value(std::string_view key) const;
   // Replaces the value of the first member of that name, or adds the member at the end. `json` is a
   // whole value.
   void set(std::string_view key, std::string json);

@@ -21,10 +21,10 @@ std::string tokens(const std::optional<std::uint64_t>& count) {
 
 }  // namespace
 
-Call::Call(Calls& calls, std::string id, std::string route)
+Call::Call(Calls& calls, std::string id, std::string_view route)
     : calls_(calls),
       id_(std::move(id)),
-      route_(std::move(route)),
+      route_(route),
       begun_(calls.now()),
       phase_since_(begun_),
       last_life_(begun_),
@@ -133,6 +133,7 @@ void Call::end_wait() {
 }
 
 void Call::write_access_line(async::Duration total) const {
+  if (!log::enabled(log::Level::info)) return;
   const bool says_why = error_ && outcome_ == Outcome::failed;
   const std::string cause = says_why
                                 ? fmt::format(" code={} origin={}", werk::name_of(error_->code),

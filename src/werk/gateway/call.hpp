@@ -31,13 +31,14 @@ class Call final : public runtime::WaitObserver {
   using Outcome = telemetry::Outcome;
   using Phase = telemetry::CallPhase;
 
-  Call(Calls& calls, std::string id, std::string route);
+  // `route` is a literal.
+  Call(Calls& calls, std::string id, std::string_view route);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call() override;
 
   const std::string& id() const { return id_; }
-  const std::string& route() const { return route_; }
+  std::string_view route() const { return route_; }
   telemetry::Dialect dialect() const;
 
   // Which installed model and which runtime it is for.
@@ -87,7 +88,7 @@ class Call final : public runtime::WaitObserver {
 
   Calls& calls_;
   std::string id_;
-  std::string route_;
+  std::string_view route_;
   async::TimePoint begun_;
   Phase phase_ = Phase::reading;
   async::TimePoint phase_since_;

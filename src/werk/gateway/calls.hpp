@@ -18,7 +18,7 @@ namespace werk::gateway {
 struct CallRecord {
   std::string id;
   telemetry::Dialect dialect = telemetry::Dialect::openai;
-  std::string route;
+  std::string_view route;
   std::string model;
   telemetry::Outcome outcome = telemetry::Outcome::failed;
   int status = 0;

@@ -34,7 +34,7 @@ class CallsTest : public ::testing::Test {
 };
 
 TEST_F(CallsTest, ACallIsAtOneThingAfterTheOther) {
-  Call call(calls_, "a", std::string(kChat));
+  Call call(calls_, "a", kChat);
   EXPECT_EQ(call.phase(), Call::Phase::reading);
   clock_.advance(1s);
   call.waits_for(runtime::WaitFor::place);
@@ -62,7 +62,7 @@ TEST_F(CallsTest, ACallIsAtOneThingAfterTheOther) {
 
 TEST_F(CallsTest, WhatACallWaitedIsKnownAlsoWhereItWasRefusedMeanwhile) {
   {
-    Call call(calls_, "a", std::string(kChat));
+    Call call(calls_, "a", kChat);
     clock_.advance(1s);
     call.waits_for(runtime::WaitFor::place);
     clock_.advance(2s);
@@ -76,7 +76,7 @@ TEST_F(CallsTest, WhatACallWaitedIsKnownAlsoWhereItWasRefusedMeanwhile) {
   EXPECT_EQ(calls_.recent().back().load_time, 5s);
   EXPECT_EQ(calls_.recent().back().permit_time, 5s);
   {
-    Call call(calls_, "b", std::string(kChat));
+    Call call(calls_, "b", kChat);
     call.waits_for(runtime::WaitFor::load);
     clock_.advance(1s);
     call.waits_for(runtime::WaitFor::slot);
@@ -93,7 +93,7 @@ TEST_F(CallsTest, WhatACallWaitedIsKnownAlsoWhereItWasRefusedMeanwhile) {
 
 TEST_F(CallsTest, TimeBetweenPiecesIsSharedAmongTheTokensOfAPiece) {
   {
-    Call call(calls_, "a", std::string(kChat));
+    Call call(calls_, "a", kChat);
     call.routed(way_of("small"));
     call.admitted();
     call.piece(1, clock_.now());
@@ -113,7 +113,7 @@ TEST_F(CallsTest, TimeBetweenPiecesIsSharedAmongTheTokensOfAPiece) {
 TEST_F(CallsTest, EveryCallIsCountedOnceWhateverItCameTo) {
   for (const auto outcome :
        {Call::Outcome::served, Call::Outcome::failed, Call::Outcome::cancelled}) {
-    Call call(calls_, "a", std::string(kChat));
+    Call call(calls_, "a", kChat);
     call.routed(way_of("small"));
     call.ended(outcome);
     EXPECT_EQ(calls_.counters().active, 1u);
@@ -128,7 +128,7 @@ TEST_F(CallsTest, EveryCallIsCountedOnceWhateverItCameTo) {
 
 TEST_F(CallsTest, WhatAClientCallsAModelIsNoLabel) {
   for (int i = 0; i < 1000; ++i) {
-    Call call(calls_, "a", std::string(kChat));
+    Call call(calls_, "a", kChat);
     call.model = "made-up-" + std::to_string(i);
     call.failed(Error{ErrorCode::model_not_found, "", Origin::client});
   }
@@ -139,7 +139,7 @@ TEST_F(CallsTest, WhatAClientCallsAModelIsNoLabel) {
 
 TEST_F(CallsTest, TheLastCallsAreKeptNewestFirstAndNoMore) {
   for (std::size_t i = 0; i < Calls::kRecentMax + 5; ++i) {
-    Call call(calls_, std::to_string(i), std::string(kChat));
+    Call call(calls_, std::to_string(i), kChat);
     call.ended(Call::Outcome::served);
   }
   const auto shown = recent_calls(calls_);
@@ -151,7 +151,7 @@ TEST_F(CallsTest, TheLastCallsAreKeptNewestFirstAndNoMore) {
 TEST_F(CallsTest, OfManyActiveCallsTheOldestAreShownAndTheOthersCounted) {
   std::list<Call> all;
   for (std::size_t i = 0; i < kActiveCallsMax + 7; ++i)
-    all.emplace_back(calls_, std::to_string(i), std::string(kChat));
+    all.emplace_back(calls_, std::to_string(i), kChat);
   const ActiveCalls shown = active_calls(calls_);
   EXPECT_EQ(shown.list.size(), kActiveCallsMax);
   EXPECT_EQ(shown.left_off, 7u);
@@ -159,7 +159,7 @@ TEST_F(CallsTest, OfManyActiveCallsTheOldestAreShownAndTheOthersCounted) {
 }
 
 TEST_F(CallsTest, ALongNameIsCutShort) {
-  Call call(calls_, "a", std::string(kChat));
+  Call call(calls_, "a", kChat);
   call.model = std::string(100'000, 'x');
   EXPECT_LE(call.shown_model().size(), 200u);
 }
@@ -179,7 +179,7 @@ TEST_F(CallsTest, TokensOfAPromptThatWasOnlyCountedAreNoTokensIn) {
 TEST_F(CallsTest, FollowersAreToldOfAdmittedRefusedAndFinishedCalls) {
   telemetry::EventFollower follower(recorder_.events(), std::nullopt, [] {});
   {
-    Call call(calls_, "a", std::string(kChat));
+    Call call(calls_, "a", kChat);
     call.routed(way_of("small"));
     call.admitted();
     EXPECT_EQ(follower.next()->type, "call.admitted");
@@ -187,7 +187,7 @@ TEST_F(CallsTest, FollowersAreToldOfAdmittedRefusedAndFinishedCalls) {
   }
   EXPECT_EQ(follower.next()->type, "call.finished");
   {
-    Call call(calls_, "b", std::string(kChat));
+    Call call(calls_, "b", kChat);
     call.failed(Error{ErrorCode::capacity, "full"});
     call.status = 503;
   }

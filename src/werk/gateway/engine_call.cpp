@@ -286,6 +286,7 @@ Result<std::string_view> EngineCall::noted(const Result<std::string_view>& bytes
 }
 
 async::awaitable<void> EngineCall::read_rest(http::Response& engine) {
+  if (engine.end_is_here()) co_return;
   async::Deadline limit(parts_.clock, kRestWait, exchange_.gone());
   while (true) {
     const Result<std::string_view> rest = co_await engine.read_some(limit.token());

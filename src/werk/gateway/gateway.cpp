@@ -253,8 +253,9 @@ async::awaitable<void> Gateway::answer_model(const Asked& asked, std::string nam
   co_await asked.exchange.respond(std::move(head), page);
 }
 
-async::awaitable<void> Gateway::answer_call(const Asked& asked, std::string route, RouteId id) {
-  Call call(calls_, asked.id, std::move(route));
+async::awaitable<void> Gateway::answer_call(const Asked& asked, std::string_view route,
+                                            RouteId id) {
+  Call call(calls_, asked.id, route);
   call.client = asked.exchange.request().peer;
   Status taken = check_hops(asked.exchange.request().headers, settings_.node_id);
   if (draining_ == Draining::yes) taken = fail(draining_error());

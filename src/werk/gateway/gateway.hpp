@@ -78,7 +78,7 @@ class Gateway final : public http::Handler {
   async::awaitable<void> answer_events(const Asked& asked);
   async::awaitable<void> answer_models(const Asked& asked);
   async::awaitable<void> answer_model(const Asked& asked, std::string name);
-  async::awaitable<void> answer_call(const Asked& asked, std::string route, RouteId id);
+  async::awaitable<void> answer_call(const Asked& asked, std::string_view route, RouteId id);
   async::awaitable<void> answer_control(const Asked& asked, const FoundRoute& route);
   async::awaitable<void> answer_options(const Asked& asked, std::string_view allow);
   async::awaitable<void> refuse_method(const Asked& asked, std::string_view allow);

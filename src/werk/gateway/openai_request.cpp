@@ -33,32 +33,55 @@ tl::unexpected<Error> bad_kind(std::string param, std::string_view expected,
   return bad(std::move(param), std::move(message));
 }
 
-// The values of these members; an empty view for one that is absent or null. One that comes twice
-// is an error.
+// A message or a part of its content; put into words only where something is wrong there.
+struct Where {
+  std::size_t message = 0;
+  std::optional<std::size_t> part = std::nullopt;
+
+  std::string path() const {
+    std::string path = fmt::format("messages[{}]", message);
+    if (part) path += fmt::format(".content[{}]", *part);
+    return path;
+  }
+  std::string path(std::string_view member) const { return fmt::format("{}.{}", path(), member); }
+};
+
+// What one walk over an object finds.
 template <std::size_t N>
-Result<std::array<std::string_view, N>> pick(std::string_view object,
-                                             const std::array<std::string_view, N>& names,
-                                             const std::string& where) {
-  std::array<std::string_view, N> values;
-  std::array<bool, N> seen{};
+struct Picked {
+  std::array<std::string_view, N> values;  // empty for one that is absent or null
+  std::array<bool, N> given{};             // null or not
+  bool other_nulls = false;                // of members that weren't looked for
+};
+
+// These members; one that comes twice is an error, told by its path.
+template <std::size_t N, class PathOf>
+Result<Picked<N>> pick(std::string_view object, const std::array<std::string_view, N>& names,
+                       const PathOf& path_of) {
+  Picked<N> picked;
   JsonObjectCursor cursor(object);
   while (const auto member = cursor.next()) {
-    for (std::size_t i = 0; i < N; ++i) {
-      if (!member->is(names[i])) continue;
-      if (std::exchange(seen[i], true)) {
-        std::string param = fmt::format("{}.{}", where, names[i]);
-        return bad(param, fmt::format("the member '{}' is given twice", param));
-      }
-      if (member->kind() != JsonKind::null) values[i] = member->value;
+    const bool null = member->kind() == JsonKind::null;
+    const auto name =
+        std::ranges::find_if(names, [&](std::string_view wanted) { return member->is(wanted); });
+    if (name == names.end()) {
+      picked.other_nulls = picked.other_nulls || null;
+      continue;
     }
+    const auto at = static_cast<std::size_t>(name - names.begin());
+    if (std::exchange(picked.given[at], true)) {
+      std::string param = path_of(*name);
+      return bad(param, fmt::format("the member '{}' is given twice", param));
+    }
+    if (!null) picked.values[at] = member->value;
   }
-  return values;
+  return picked;
 }
 
-bool has_nulls(std::string_view object, std::string_view kept) {
+bool has_nulls(std::string_view object) {
   JsonObjectCursor cursor(object);
   while (const auto member = cursor.next()) {
-    if (member->value == "null" && !member->is(kept)) return true;
+    if (member->kind() == JsonKind::null) return true;
   }
   return false;
 }
@@ -87,17 +110,19 @@ bool names_remote_media(std::string_view part) {
 }
 
 // Checks one part of a message's content. Yields whether it is text.
-Result<bool> check_part(std::string_view part, const std::string& where, ChatRequestView& view) {
-  if (json_kind(part) != JsonKind::object) return bad_kind(where, "an object", part);
+Result<bool> check_part(std::string_view part, const Where& where, ChatRequestView& view) {
+  if (json_kind(part) != JsonKind::object) return bad_kind(where.path(), "an object", part);
   constexpr std::array<std::string_view, 2> kMembers = {"type", "text"};
-  const auto found = pick(part, kMembers, where);
+  const auto path_of = [&where](std::string_view name) { return where.path(name); };
+  const auto found = pick(part, kMembers, path_of);
   if (!found) return fail(found.error());
-  const auto& [type_text, text] = *found;
-  if (type_text.empty()) return bad(where + ".type", fmt::format("'{}' has no type", where));
+  const auto& [type_text, text] = found->values;
+  if (type_text.empty())
+    return bad(where.path("type"), fmt::format("'{}' has no type", where.path()));
   const auto type = json_string(type_text);
-  if (!type) return bad_kind(where + ".type", "a string", type_text);
+  if (!type) return bad_kind(where.path("type"), "a string", type_text);
   if (*type == "text") {
-    if (json_kind(text) != JsonKind::string) return bad_kind(where + ".text", "a string", text);
+    if (json_kind(text) != JsonKind::string) return bad_kind(where.path("text"), "a string", text);
     return true;
   }
   if (names_remote_media(part)) view.has_remote_media = true;
@@ -108,24 +133,26 @@ Result<bool> check_part(std::string_view part, const std::string& where, ChatReq
   } else if (*type == "file" || *type == "input_video" || *type == "video_url") {
     view.has_other_media = true;
   } else if (*type != "refusal") {
-    return bad(where + ".type",
+    return bad(where.path("type"),
                fmt::format(
-                   "'{}.type' is '{}', which is not known; known are text, image_url, input_audio, "
+                   "'{}' is '{}', which is not known; known are text, image_url, input_audio, "
                    "file, video_url, input_video and refusal",
-                   where, printable(type->substr(0, 64))));
+                   where.path("type"), printable(type->substr(0, 64))));
   }
   return false;
 }
 
-Status check_content(std::string_view content, const std::string& where, ChatRequestView& view) {
+Status check_content(std::string_view content, Where where, ChatRequestView& view) {
   const JsonKind kind = json_kind(content);
   if (content.empty() || kind == JsonKind::string) return {};
-  if (kind != JsonKind::array) return bad_kind(where, "a string, a list of parts or null", content);
+  if (kind != JsonKind::array)
+    return bad_kind(where.path("content"), "a string, a list of parts or null", content);
   bool only_text = true;
   std::size_t count = 0;
   JsonArrayCursor parts(content);
   while (const auto part = parts.next()) {
-    const auto is_text = check_part(*part, fmt::format("{}[{}]", where, count++), view);
+    where.part = count++;
+    const auto is_text = check_part(*part, where, view);
     if (!is_text) return fail(is_text.error());
     only_text = only_text && *is_text;
   }
@@ -133,32 +160,34 @@ Status check_content(std::string_view content, const std::string& where, ChatReq
   return {};
 }
 
-Status check_message(std::string_view message, const std::string& where, ChatRequestView& view) {
-  if (json_kind(message) != JsonKind::object) return bad_kind(where, "an object", message);
+Status check_message(std::string_view message, const Where& where, ChatRequestView& view) {
+  if (json_kind(message) != JsonKind::object) return bad_kind(where.path(), "an object", message);
   constexpr std::array<std::string_view, 3> kMembers = {"role", "content", "tool_calls"};
-  const auto found = pick(message, kMembers, where);
+  const auto path_of = [&where](std::string_view name) { return where.path(name); };
+  const auto found = pick(message, kMembers, path_of);
   if (!found) return fail(found.error());
-  const auto& [role_text, content, calls] = *found;
-  if (role_text.empty()) return bad(where + ".role", fmt::format("'{}' has no role", where));
+  const auto& [role_text, content, calls] = found->values;
+  if (role_text.empty())
+    return bad(where.path("role"), fmt::format("'{}' has no role", where.path()));
   const auto role = json_string(role_text);
-  if (!role) return bad_kind(where + ".role", "a string", role_text);
+  if (!role) return bad_kind(where.path("role"), "a string", role_text);
   if (std::ranges::find(kRoles, *role) == kRoles.end()) {
-    return bad(where + ".role",
-               fmt::format("'{}.role' is '{}', which is not known; known are {}", where,
-                           printable(role->substr(0, 64)), fmt::join(kRoles, ", ")));
+    return bad(where.path("role"), fmt::format("'{}' is '{}', which is not known; known are {}",
+                                               where.path("role"), printable(role->substr(0, 64)),
+                                               fmt::join(kRoles, ", ")));
   }
   if (!calls.empty()) {
     if (json_kind(calls) != JsonKind::array)
-      return bad_kind(where + ".tool_calls", "an array", calls);
+      return bad_kind(where.path("tool_calls"), "an array", calls);
     JsonArrayCursor each(calls);
     while (const auto call = each.next()) {
-      if (has_nulls(*call, {})) view.messages_need_edits = true;
+      if (has_nulls(*call)) view.messages_need_edits = true;
     }
   }
-  if (has_nulls(message, "content") || (calls.empty() && !find_member(message, "content"))) {
-    view.messages_need_edits = true;
-  }
-  return check_content(content, where + ".content", view);
+  const auto& [role_given, content_given, calls_given] = found->given;
+  const bool has_nulls_to_drop = found->other_nulls || (calls_given && calls.empty());
+  if (has_nulls_to_drop || (calls.empty() && !content_given)) view.messages_need_edits = true;
+  return check_content(content, where, view);
 }
 
 Status check_messages(std::string_view messages, ChatRequestView& view) {
@@ -166,8 +195,7 @@ Status check_messages(std::string_view messages, ChatRequestView& view) {
   if (json_kind(messages) != JsonKind::array) return bad_kind("messages", "an array", messages);
   JsonArrayCursor each(messages);
   while (const auto message = each.next()) {
-    const Status status =
-        check_message(*message, fmt::format("messages[{}]", view.message_count++), view);
+    const Status status = check_message(*message, Where{view.message_count++}, view);
     if (!status) return status;
   }
   if (view.message_count == 0) return bad("messages", "'messages' is empty");
@@ -229,9 +257,10 @@ Status read_stream_members(const TopLevel& top, ChatRequestView& view) {
   const auto options = top.value("stream_options", JsonKind::object);
   if (!options) return fail(options.error());
   constexpr std::array<std::string_view, 1> kMembers = {"include_usage"};
-  const auto found = pick(*options, kMembers, "stream_options");
+  const auto path_of = [](std::string_view name) { return fmt::format("stream_options.{}", name); };
+  const auto found = pick(*options, kMembers, path_of);
   if (!found) return fail(found.error());
-  const std::string_view usage = found->front();
+  const std::string_view usage = found->values.front();
   if (!usage.empty() && json_kind(usage) != JsonKind::boolean) {
     return bad_kind("stream_options.include_usage", "true or false", usage);
   }
@@ -331,11 +360,11 @@ bool is_text_list(std::string_view content) {
 }
 
 // Whether the client gave the member itself; null counts as absent.
-bool gives(std::string_view object, std::string_view name) {
-  const auto given = find_member(object, name);
-  if (given && *given != "null") return true;
+bool gives(const JsonObjectEditor& top, std::string_view name) {
+  const std::string_view given = top.value(name);
+  if (!given.empty() && given != "null") return true;
   if (name != "max_tokens") return false;
-  return gives(object, "max_completion_tokens") || gives(object, "n_predict");
+  return gives(top, "max_completion_tokens") || gives(top, "n_predict");
 }
 
 bool is_limit(std::string_view name) {
@@ -347,13 +376,12 @@ std::string_view limit_name(std::string_view name, const TakenMembers& taken) {
 }
 
 // Usage, progress and the output limit, each as the engine takes it.
-void ask_for_facts(JsonSplice& splice, JsonObjectEditor& top, std::string_view object,
-                   const TakenMembers& taken) {
-  const auto options = find_member(object, "stream_options");
+void ask_for_facts(JsonSplice& splice, JsonObjectEditor& top, const TakenMembers& taken) {
+  const std::string_view options = top.value("stream_options");
   if (!taken.stream_options) {
     top.remove("stream_options");
-  } else if (options && json_kind(*options) == JsonKind::object) {
-    JsonObjectEditor editor(splice, *options);
+  } else if (json_kind(options) == JsonKind::object) {
+    JsonObjectEditor editor(splice, options);
     editor.set("include_usage", "true");
     editor.remove_nulls();
     editor.commit();
@@ -369,8 +397,8 @@ void ask_for_facts(JsonSplice& splice, JsonObjectEditor& top, std::string_view o
   for (const std::string_view name : {"max_tokens", "max_completion_tokens"}) {
     if (name == taken.output_limit) continue;
     // Of two that contradict each other the engine's own name counts.
-    const auto own = find_member(object, taken.output_limit);
-    if (own && *own != "null") {
+    const std::string_view own = top.value(taken.output_limit);
+    if (!own.empty() && own != "null") {
       top.remove(name);
     } else {
       top.remove(taken.output_limit);
@@ -392,7 +420,7 @@ void edit_message(JsonSplice& splice, std::string_view message, TextParts text_p
   if (has_calls) {
     JsonArrayCursor each(*calls);
     while (const auto call = each.next()) {
-      if (json_kind(*call) != JsonKind::object || !has_nulls(*call, {})) continue;
+      if (json_kind(*call) != JsonKind::object || !has_nulls(*call)) continue;
       JsonObjectEditor call_editor(splice, *call);
       call_editor.remove_nulls();
       call_editor.commit();
@@ -434,18 +462,16 @@ Result<ChatRequestView> read_chat_request(std::string_view body) {
 std::string rewrite_chat_request(std::string_view body, const ChatRequestView& view,
                                  const EngineEdits& edits) {
   JsonSplice splice(body);
-  const std::string_view object = view.object.in(body);
-  JsonObjectEditor top(splice, object);
+  JsonObjectEditor top(splice, view.object.in(body));
   top.set("model", to_json_string(edits.engine_model));
   top.set("stream", "true");
-  ask_for_facts(splice, top, object, edits.taken);
+  ask_for_facts(splice, top, edits.taken);
   for (const auto& [name, json] : edits.defaults) {
-    if (!gives(object, name)) top.set(limit_name(name, edits.taken), json);
+    if (!gives(top, name)) top.set(limit_name(name, edits.taken), json);
   }
   if (view.tool_choice == ToolChoice::named && edits.named_tool == NamedTool::as_only_tool) {
-    const auto name = named_function(find_member(object, "tool_choice").value_or(""));
-    const auto tool =
-        name ? find_tool(find_member(object, "tools").value_or(""), *name) : std::nullopt;
+    const auto name = named_function(top.value("tool_choice"));
+    const auto tool = name ? find_tool(top.value("tools"), *name) : std::nullopt;
     if (tool) {
       top.set("tools", "[" + std::string(*tool) + "]");
       top.set("tool_choice", "\"required\"");
@@ -456,7 +482,7 @@ std::string rewrite_chat_request(std::string_view body, const ChatRequestView& v
   top.remove_nulls();
   const bool joins = view.has_text_lists && edits.text_parts == TextParts::join;
   if (view.messages_need_edits || joins) {
-    JsonArrayCursor messages(find_member(object, "messages").value_or(""));
+    JsonArrayCursor messages(top.value("messages"));
     while (const auto message = messages.next()) edit_message(splice, *message, edits.text_parts);
   }
   top.commit();

@@ -76,9 +76,10 @@ ToolCallLedger::Call* ToolCallLedger::find(const Fragment& fragment, std::uint32
 
 ToolCallLedger::Call& ToolCallLedger::open(const Fragment& fragment, std::uint32_t choice) {
   const Call* before = last(choice);
+  const std::uint32_t index = before == nullptr ? 0 : before->index + 1;
   Call& call = calls_.emplace_back();
   call.choice = choice;
-  call.index = before == nullptr ? 0 : before->index + 1;
+  call.index = index;
   call.engine_index = fragment.index;
   call.engine_id = fragment.id;
   call.id = fragment.id.empty() ? fmt::format("call_{}{}", id_seed_, calls_.size()) : fragment.id;

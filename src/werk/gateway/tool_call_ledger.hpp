@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "werk/base/json_scan.hpp"
 #include "werk/base/json_splice.hpp"
@@ -63,7 +63,7 @@ class ToolCallLedger {
   Status take_one(JsonSplice& splice, std::string_view element, std::uint32_t choice);
 
   std::string id_seed_;
-  std::deque<Call> calls_;
+  std::vector<Call> calls_;
   std::size_t argument_bytes_ = 0;
 };
 

@@ -84,6 +84,8 @@ async::awaitable<Result<std::string_view>> Response::read_some(std::stop_token s
   return impl_->connection->read_some(std::move(stop));
 }
 
+bool Response::end_is_here() { return impl_->connection->end_is_here(); }
+
 namespace {
 
 Error error_of(ClientConnection::Outcome outcome, std::string_view complaint) {

@@ -62,6 +62,8 @@ class Response {
   // malformed. cancelled: stopped, with the connection closed in the turn of the stop. Reads no
   // further ahead than one buffer.
   async::awaitable<Result<std::string_view>> read_some(std::stop_token stop);
+  // Whether nothing is left to read, going by what has arrived already; drops a rest of the body.
+  bool end_is_here();
 
  private:
   std::unique_ptr<Impl> impl_;

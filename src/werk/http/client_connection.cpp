@@ -118,6 +118,15 @@ async::awaitable<Result<std::string_view>> ClientConnection::read_some(std::stop
   }
 }
 
+bool ClientConnection::end_is_here() {
+  if (!parser_.body_done() && !body_malformed_) {
+    const BodyStep step = parser_.body(stream_->unread());
+    stream_->consume(step.used);
+    body_malformed_ = step.state == Parse::failed;
+  }
+  return parser_.body_done();
+}
+
 bool ClientConnection::reusable() const {
   return head_in_ && sent_whole_ && stream_->end() == StreamEnd::open && parser_.body_done() &&
          parser_.keep_alive() && stream_->unread().empty();

@@ -34,6 +34,9 @@ class ClientConnection {
   // The next piece of the body, as Response::read_some(). What came before a fault is given first.
   async::awaitable<Result<std::string_view>> read_some(std::stop_token stop);
 
+  // As Response::end_is_here().
+  bool end_is_here();
+
   // The answer has been read to its end and the connection can carry another request.
   bool reusable() const;
   std::string_view complaint() const { return parser_.failure(); }

@@ -7,6 +7,9 @@
 namespace werk::http {
 
 void Headers::add(std::string name, std::string value) {
+  // Few messages have more: one allocation for all of them.
+  constexpr std::size_t kUsual = 12;
+  if (fields_.empty()) fields_.reserve(kUsual);
   fields_.push_back(Header{std::move(name), std::move(value)});
 }
 

@@ -17,14 +17,19 @@ void append_number(std::string& out, std::uint64_t number) {
   out.append(digits.data(), end.ptr);
 }
 
+template <class IsUnfit>
+void append_replacing(std::string& out, std::string_view text, IsUnfit is_unfit, char instead) {
+  const std::size_t begin = out.size();
+  out.append(text);
+  std::replace_if(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(), is_unfit, instead);
+}
+
 // A name or a value may end neither its line nor the text.
 void append_safe(std::string& out, std::string_view text) {
   const auto is_unsafe = [](char letter) {
     return letter == '\r' || letter == '\n' || letter == '\0';
   };
-  const std::size_t begin = out.size();
-  out.append(text);
-  std::replace_if(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(), is_unsafe, ' ');
+  append_replacing(out, text, is_unsafe, ' ');
 }
 
 void append_field(std::string& out, std::string_view name, std::string_view value) {
@@ -47,10 +52,8 @@ bool frames_the_message(std::string_view name) {
 // A name is a token; what could not be one is made one rather than sent.
 void append_name(std::string& out, std::string_view name) {
   if (name.empty()) name = "X-Unnamed";
-  for (const char letter : name) {
-    const bool fits = letter > ' ' && letter < 127 && letter != ':';
-    out.push_back(fits ? letter : '-');
-  }
+  const auto is_unfit = [](char letter) { return letter <= ' ' || letter == 127 || letter == ':'; };
+  append_replacing(out, name, is_unfit, '-');
 }
 
 void append_fields(std::string& out, const Headers& headers) {

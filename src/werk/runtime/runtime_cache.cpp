@@ -76,9 +76,10 @@ async::awaitable<Result<Lease>> RuntimeCache::acquire(engine::Engine& engine,
   const TicketId ticket = next_ticket_++;
   Waiter waiter(executor_, entry, observer);
   waiters_[ticket] = &waiter;
-  const std::unique_ptr<async::Timer> timer = place_timer(entry, ticket);
   apply(*entry.pool, entry.pool->residency.arrive(ticket, entry.id));
   tell_waiter(ticket);
+  std::unique_ptr<async::Timer> timer;
+  if (!waiter.answered.is_set()) timer = place_timer(entry, ticket);
   const bool answered = co_await waiter.answered.wait(stop);
   waiters_.erase(ticket);
   if (!answered) {

@@ -55,8 +55,7 @@ Metrics::OfEngine::OfEngine() : start_seconds(kStartBounds) {}
 
 void Metrics::count(const EndedCall& call) {
   OfModel& model = entry_of(models_, call.model.empty() ? kOtherModel : call.model);
-  ++model.calls[CallSeries{call.dialect, call.outcome, call.status / 100, call.cause,
-                           std::string(call.route)}];
+  ++model.calls[CallSeries{call.dialect, call.outcome, call.status / 100, call.cause, call.route}];
   model.total.observe(call.total.count());
   if (call.first_byte) model.first_byte.observe(call.first_byte->count());
   model.inter_token.add(call.inter_token);

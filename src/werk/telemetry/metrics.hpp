@@ -41,7 +41,7 @@ struct TokenCounts {
 // A call that has ended, as it is counted.
 struct EndedCall {
   Dialect dialect = Dialect::openai;
-  std::string_view route;
+  std::string_view route;  // a literal
   std::string_view model;  // the installed model's id; empty: none was found
   Outcome outcome = Outcome::served;
   int status = 200;
@@ -64,7 +64,7 @@ class Metrics {
     Outcome outcome = Outcome::served;
     int status_class = 2;
     std::optional<ErrorCode> cause;
-    std::string route;
+    std::string_view route;
     auto operator<=>(const CallSeries&) const = default;
   };
   struct OfModel {

@@ -88,7 +88,7 @@ class Page {
 void add_model(Page& page, const std::string& name, const Metrics::OfModel& model) {
   for (const auto& [series, count] : model.calls) {
     page.add(MetricId::calls, count,
-             {std::string(name_of(series.dialect)), series.route, name,
+             {std::string(name_of(series.dialect)), std::string(series.route), name,
               std::string(name_of(series.outcome)), fmt::format("{}xx", series.status_class),
               series.cause ? std::string(werk::name_of(*series.cause)) : "none"});
   }
