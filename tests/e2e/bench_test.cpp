@@ -249,18 +249,58 @@ TEST_F(BenchTest, TwoServersAreMeasuredInTurnAndTheirRatiosTold) {
   EXPECT_TRUE(at(page, "/ratios/0/aggregate_tokens_per_second/median").is_double());
 }
 
+// An engine that nobody manages: it answers every call with one short text.
+class LoneServer {
+ public:
+  explicit LoneServer(const std::string& alias)
+      : server_({{"-m", "x.gguf", "--alias", alias, "--host", "127.0.0.1", "--port", "0"},
+                 engines_.environment(),
+                 Around::nothing,
+                 EngineControl::program()}),
+        address_(engines_.expect("listening").text("address")) {}
+
+  const std::string& address() const { return address_; }
+  // The models that its calls named, in order.
+  std::vector<std::string> asked() {
+    engines_.open_max(0);  // behind all that it has told before
+    std::vector<std::string> models;
+    for (const EngineEvent& event : engines_.all("request")) {
+      const std::string body = event.text("body");
+      if (!body.empty()) models.emplace_back(json::parse(body).at("model").as_string());
+    }
+    return models;
+  }
+
+ private:
+  EngineControl engines_ = EngineControl(
+      {{"reply",
+        {{"events",
+          {R"({"choices":[{"delta":{"content":"x"}}]})",
+           R"({"choices":[{"delta":{},"finish_reason":"stop"}]})", "[DONE]"}}}}});
+  CommandProcess server_;
+  std::string address_;
+};
+
+TEST_F(BenchTest, EachModelMayHaveAServerOfItsOwnOnTheOtherSide) {
+  LoneServer all("all");
+  LoneServer only_y("y");
+  const CommandRun done = run_werk(
+      {"bench", "--url", all.address(), "--model", "x", "--model", "y", "--against", all.address(),
+       only_y.address(), "--requests", "4", "--repeat", "1", "--output", output()},
+      {"WERK_HOME=" + folder_.path().string()});
+  EXPECT_EQ(done.status, 0) << done.err;
+  EXPECT_EQ(only_y.asked(), (std::vector<std::string>{"y", "y", "y", "y"}));
+  EXPECT_EQ(std::ranges::count(all.asked(), "x"), 8);
+  EXPECT_EQ(std::ranges::count(all.asked(), "y"), 4);
+  const std::string both = all.address() + ", " + only_y.address();
+  EXPECT_EQ(results().at("against").as_string(), both);
+}
+
 TEST_F(BenchTest, WhatAServerThatIsNoNodeDoesNotTellIsNull) {
-  EngineControl engines({{"reply",
-                          {{"events",
-                            {R"({"choices":[{"delta":{"content":"x"}}]})",
-                             R"({"choices":[{"delta":{},"finish_reason":"stop"}]})", "[DONE]"}}}}});
-  CommandProcess server({{"-m", "x.gguf", "--alias", "x", "--host", "127.0.0.1", "--port", "0"},
-                         engines.environment(),
-                         Around::nothing,
-                         EngineControl::program()});
-  const std::string address = engines.expect("listening").text("address");
+  const LoneServer server("x");
   const CommandRun done =
-      run_werk({"bench", "--url", address, "--model", "x", "--requests", "2", "--output", output()},
+      run_werk({"bench", "--url", server.address(), "--model", "x", "--requests", "2", "--output",
+                output()},
                {"WERK_HOME=" + folder_.path().string()});
   EXPECT_EQ(done.status, 0) << done.err;
   EXPECT_NE(done.out.find("counted no tokens"), std::string::npos) << done.out;
@@ -320,6 +360,7 @@ TEST_F(BenchTest, WhatCannotBeMeasuredIsToldBeforeAnythingIsAsked) {
       {{"--model", "a", "--dialect", "klingon"}, 2},
       {{"--model", "a", "--rate", "1", "--concurrency", "1"}, 2},
       {{"--model", "a", "--shared-prefix-tokens", "1"}, 2},
+      {{"--model", "a", "--against", "http://h:1", "http://h:2"}, 2},
       {{"--model", "a", "--prompts", missing}, 1},
       {{"--model", "a", "--output", missing}, 1},
       {{"--model", "a", "--url", "ftp://x"}, 1},

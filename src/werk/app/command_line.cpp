@@ -293,8 +293,10 @@ struct Commands {
     add_url(*bench);
     bench
         ->add_option("--against", line.bench.against,
-                     "a second server: both are measured in turn, and their ratios told")
-        ->type_name("URL");
+                     "a second server, or one for each --model: both sides are measured in turn,\n"
+                     "and their ratios told")
+        ->type_name("URL...")
+        ->delimiter(',');
     bench->add_option("--output", line.bench.output, "where the results go, as JSON")
         ->type_name("FILE");
     add_json(*bench);

@@ -91,7 +91,7 @@ struct BenchOptions {
   bench::EndOfSequence end_of_sequence = bench::EndOfSequence::ends;
   Warmup warmup = Warmup::no;
   std::uint32_t repeat = 0;  // 0: as often as is usual
-  std::string against;       // a second server
+  std::vector<std::string> against;  // a second server, or one for each model
   std::string prompts;       // a file
   std::uint32_t prompt_tokens = 0;
   std::uint32_t shared_prefix_tokens = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 
+#include "werk/base/assert.hpp"
 #include "werk/base/digest.hpp"
 #include "werk/base/text.hpp"
 
@@ -53,18 +54,21 @@ struct Load::Run {
   }
 };
 
-Load::Load(async::Executor executor, async::Clock& clock, const Plan& plan, Server server,
-           OnEnd on_end)
+Load::Load(async::Executor executor, async::Clock& clock, const Plan& plan,
+           std::vector<Server> servers, OnEnd on_end)
     : executor_(executor),
       clock_(clock),
       plan_(plan),
-      server_(std::move(server)),
+      servers_(std::move(servers)),
       on_end_(std::move(on_end)),
       client_(executor, clock, profile()),
-      tag_("bench-" + random_hex(8)) {}
+      tag_("bench-" + random_hex(8)) {
+  WERK_ASSERT(servers_.size() == 1 || servers_.size() == plan.models.size());
+}
 
 async::awaitable<std::optional<json::object>> Load::observe_now(std::stop_token stop) {
-  auto page = co_await observe(client_, clock_, server_, stop);
+  if (servers_.size() > 1) co_return std::nullopt;
+  auto page = co_await observe(client_, clock_, servers_.front(), stop);
   if (page) {
     const std::string version = version_in(*page);
     if (!version.empty()) version_ = version;
@@ -155,15 +159,16 @@ async::awaitable<void> Load::ask_once(RequestRecord& record, std::uint64_t numbe
 async::awaitable<void> Load::ask(Run& run, RequestRecord& record, std::uint64_t number,
                                  async::TimePoint due) {
   record.model = model_of(plan_, number);
+  const Server& asked = server(number);
   const std::string body = body_of(plan_, run.round, number);
   http::ClientRequest request;
   request.method = "POST";
-  request.target = server_.api + std::string(path_of(plan_.dialect));
-  request.headers = headers_for(server_, plan_.dialect);
+  request.target = asked.api + std::string(path_of(plan_.dialect));
+  request.headers = headers_for(asked, plan_.dialect);
   request.body = body;
   std::string id = fmt::format("{}-{}", tag_, ++asked_);
   request.headers.add("X-Request-Id", id);
-  auto sent = co_await client_.send(server_.address, std::move(request), run.stop);
+  auto sent = co_await client_.send(asked.address, std::move(request), run.stop);
   Status outcome;
   if (!sent) {
     outcome = fail(of_server(std::move(sent.error())));

@@ -1,12 +1,14 @@
-// Load: carries out the runs of a plan against one server, all of it on one loop: callers that ask
-// again as soon as they have their answer, or requests that come when the plan says. Nothing is
-// allocated for an event beyond the note of its time. Owned by the command and outlived by its loop
-// and clock; a stop ends what is under way at once and leaves it unfinished in the record.
+// Load: carries out the runs of a plan against one server, or one for each model, all of it on one
+// loop: callers that ask again as soon as they have their answer, or requests that come when the
+// plan says. Nothing is allocated for an event beyond the note of its time. Owned by the command
+// and outlived by its loop and clock; a stop ends what is under way at once and leaves it
+// unfinished in the record.
 #pragma once
 
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "werk/app/bench/answer_scan.hpp"
 #include "werk/app/bench/call_times.hpp"
@@ -23,7 +25,8 @@ class Load {
  public:
   using OnEnd = std::function<void(const RunRecord& run)>;  // of each request
 
-  Load(async::Executor executor, async::Clock& clock, const Plan& plan, Server server,
+  // One server for all models, or as many as there are models, in their order.
+  Load(async::Executor executor, async::Clock& clock, const Plan& plan, std::vector<Server> servers,
        OnEnd on_end);
   Load(const Load&) = delete;
   Load& operator=(const Load&) = delete;
@@ -33,9 +36,11 @@ class Load {
   // One request outside of any run.
   async::awaitable<void> ask_once(RequestRecord& record, std::uint64_t number,
                                   std::stop_token stop);
+  // The page of a node; none from several servers, of which none has the whole to tell.
   async::awaitable<std::optional<boost::json::object>> observe_now(std::stop_token stop);
 
-  const Server& server() const { return server_; }
+  // That the request of this number goes to.
+  const Server& server(std::uint64_t number) const { return servers_[number % servers_.size()]; }
   // "werk 0.1.0", or what the Server header said; empty as long as nothing was told.
   const std::string& version() const { return version_; }
 
@@ -58,7 +63,7 @@ class Load {
   async::Executor executor_;
   async::Clock& clock_;
   const Plan& plan_;
-  Server server_;
+  std::vector<Server> servers_;
   OnEnd on_end_;
   http::Client client_;
   std::string version_;

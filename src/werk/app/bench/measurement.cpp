@@ -43,15 +43,15 @@ std::size_t unfinished(const Session& session) {
 }  // namespace
 
 struct Measurement::State {
-  State(Session& measured, Server first_server, std::optional<Server> against_server)
+  State(Session& measured, Server first_server, std::vector<Server> against_servers)
       : session(measured), clock(loop.executor()), tasks(loop.executor()) {
     process::Children(loop.executor(), clock).raise_descriptor_limit();
     const auto show = [this](const RunRecord& run) { progress(run); };
-    first =
-        std::make_unique<Load>(loop.executor(), clock, session.plan, std::move(first_server), show);
-    if (!against_server) return;
+    first = std::make_unique<Load>(loop.executor(), clock, session.plan,
+                                   std::vector<Server>{std::move(first_server)}, show);
+    if (against_servers.empty()) return;
     against = std::make_unique<Load>(loop.executor(), clock, session.plan,
-                                     std::move(*against_server), show);
+                                     std::move(against_servers), show);
   }
 
   async::awaitable<void> measure();
@@ -74,7 +74,7 @@ struct Measurement::State {
   async::TimePoint shown_at;
 };
 
-Measurement::Measurement(Session& session, Server first, std::optional<Server> against)
+Measurement::Measurement(Session& session, Server first, std::vector<Server> against)
     : state_(std::make_unique<State>(session, std::move(first), std::move(against))) {}
 
 Measurement::~Measurement() = default;
@@ -128,7 +128,7 @@ async::awaitable<Status> Measurement::State::warm_up(Load& load) {
     co_await load.ask_once(record, i, stop.get_token());
     if (record.error.empty()) continue;
     co_return fail(ErrorCode::engine_failed,
-                   fmt::format("{}: the warm-up request for {} failed: {}", load.server().url,
+                   fmt::format("{}: the warm-up request for {} failed: {}", load.server(i).url,
                                record.model, record.error));
   }
   co_return Status();

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "werk/app/bench/record.hpp"
 #include "werk/app/bench/server.hpp"
@@ -16,7 +16,8 @@ namespace werk::app::bench {
 class Measurement {
  public:
   // The session's plan must be complete; the rest is filled in by run().
-  Measurement(Session& session, Server first, std::optional<Server> against);
+  // `against` is empty, one server, or one for each model.
+  Measurement(Session& session, Server first, std::vector<Server> against);
   Measurement(const Measurement&) = delete;
   Measurement& operator=(const Measurement&) = delete;
   ~Measurement();

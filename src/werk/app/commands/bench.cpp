@@ -80,6 +80,12 @@ Result<bench::Plan> plan_of(const BenchOptions& options, const Settings& setting
   if (plan.models.empty() && settings.model) plan.models = {*settings.model};
   if (plan.models.empty())
     return usage("name what is measured: --model NAME, several times if need be");
+  const std::size_t others = options.against.size();
+  if (others > 1 && others != plan.models.size()) {
+    return usage(fmt::format("--against names {} servers: name one for all models, or one for each "
+                             "--model",
+                             others));
+  }
   if (!options.rates.empty() && !options.concurrency.empty())
     return usage("--rate waits for nobody, so it goes without --concurrency");
   plan.dialect = options.dialect;
@@ -107,7 +113,19 @@ Result<bench::Server> find_server(const std::string& url, std::string_view optio
   return server;
 }
 
-int measure(bench::Session& session, bench::Server first, std::optional<bench::Server> against,
+// The second side.
+Result<std::vector<bench::Server>> find_against(const std::vector<std::string>& urls,
+                                                const Settings& settings, const fs::path& home) {
+  std::vector<bench::Server> servers;
+  for (const std::string& url : urls) {
+    auto server = find_server(url, "--against", settings, home);
+    if (!server) return pass_on(server);
+    servers.push_back(std::move(*server));
+  }
+  return servers;
+}
+
+int measure(bench::Session& session, bench::Server first, std::vector<bench::Server> against,
             const CommandLine& line) {
   bench::Measurement measurement(session, std::move(first), std::move(against));
   const Status measured = measurement.run();
@@ -136,19 +154,19 @@ int bench_command(const CommandLine& line, const Settings& settings, const fs::p
   if (!writable) return failed(writable.error());
   auto first = find_server(line.url, "--url", settings, home);
   if (!first) return failed(first.error());
-  std::optional<bench::Server> against;
   session.first.url = first->url;
-  if (!line.bench.against.empty()) {
-    auto other = find_server(line.bench.against, "--against", settings, home);
-    if (!other) return failed(other.error());
-    session.against = bench::ServerRecord{other->url, {}};
-    against = std::move(*other);
+  auto against = find_against(line.bench.against, settings, home);
+  if (!against) return failed(against.error());
+  if (!against->empty()) {
+    std::vector<std::string> urls;
+    for (const bench::Server& server : *against) urls.push_back(server.url);
+    session.against = bench::ServerRecord{fmt::format("{}", fmt::join(urls, ", ")), {}};
   }
   session.warmup = line.bench.warmup == Warmup::yes;
   session.werk_version = version_text();
   session.started_at = timestamp(std::chrono::system_clock::now());
   session.machine = bench::this_machine();
-  return measure(session, std::move(*first), std::move(against), line);
+  return measure(session, std::move(*first), std::move(*against), line);
 }
 
 int bench_compare_command(const CommandLine& line) {
