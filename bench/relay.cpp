@@ -3,8 +3,10 @@
 // direct and nginx still ask in the engine's own dialect: what is measured is the whole price of
 // the other one.
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,29 @@ MockOrder words_of_answer(std::uint64_t tokens, std::uint64_t pace_us = 0) {
 std::string_view suffix_of(Dialect dialect) {
   return dialect == Dialect::messages ? ", Messages" : "";
 }
+
+// This process and whoever it starts meanwhile, on one core: what is left of a latency is work, and
+// no longer where the scheduler happens to put client, proxy and engine.
+class OneCore {
+ public:
+  OneCore() {
+    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) fail();
+    int last = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(last, &before_)) --last;
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(last, &only);
+    if (::sched_setaffinity(0, sizeof only, &only) != 0) fail();
+  }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+  ~OneCore() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  [[noreturn]] static void fail() { throw std::runtime_error("can't choose a core"); }
+
+  cpu_set_t before_{};
+};
 
 enum class Moment : std::uint8_t { first_text, whole };
 
@@ -129,20 +154,27 @@ void measure_flood(const Setting& setting, const Stage& stage) {
   }
 }
 
+void measure_latencies(const Setting& setting, const Stage& stage, std::string_view where) {
+  measure_latency(setting, stage, Moment::whole, words_of_answer(kSmallTokens),
+                  fmt::format("whole answers of {} words{}", kSmallTokens, where));
+  measure_latency(setting, stage, Moment::first_text, words_of_answer(4, 1000),
+                  fmt::format("first text of a stream, words 1 ms apart{}", where));
+  measure_latency(setting, stage, Moment::first_text, words_of_answer(kStreamTokens),
+                  fmt::format("first text, {} words in one burst{}", kStreamTokens, where));
+}
+
 void run(const Goals& goals) {
   const Setting setting = read_setting();
   const Folder folder;
   make_home(setting, folder, "home", {std::string(kStageModel)});
+  if (goals.has("P2")) {
+    const OneCore pinned;
+    const Stage stage(setting, folder, "one-core", Nginx::AccessLog::off);
+    measure_latencies(setting, stage, ", all on one core");
+  }
   {
     const Stage stage(setting, folder, "quiet", Nginx::AccessLog::off);
-    if (goals.has("P2")) {
-      measure_latency(setting, stage, Moment::whole, words_of_answer(kSmallTokens),
-                      fmt::format("whole answers of {} words", kSmallTokens));
-      measure_latency(setting, stage, Moment::first_text, words_of_answer(4, 1000),
-                      "first text of a stream, words 1 ms apart");
-      measure_latency(setting, stage, Moment::first_text, words_of_answer(kStreamTokens),
-                      fmt::format("first text, {} words in one burst", kStreamTokens));
-    }
+    if (goals.has("P2")) measure_latencies(setting, stage, "");
     if (goals.has("P3")) {
       measure_answers(setting, stage, kSmallTokens, ", no access lines");
       measure_answers(setting, stage, 1, ", no access lines");

@@ -156,6 +156,8 @@ void Load::send(Connection& connection) {
 
 void Load::receive(Connection& connection) {
   const ssize_t got = ::recv(connection.file, buffer_.data(), buffer_.size(), 0);
+  // Reading what came takes longer the more came at once: that is this client's time, no server's.
+  const SteadyTime arrived = steady_now();
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
     const bool again = connection.busy && !connection.retried && !connection.reader.started();
@@ -171,13 +173,13 @@ void Load::receive(Connection& connection) {
   const bool done = connection.reader.done();
   connection.text.read(connection.body, done ? TextReader::More::ended : TextReader::More::comes);
   if (connection.first_us == 0 && connection.text.events() > 0) {
-    connection.first_us = microseconds_between(connection.sent, steady_now());
+    connection.first_us = microseconds_between(connection.sent, arrived);
   }
-  if (done) finish(connection);
+  if (done) finish(connection, arrived);
 }
 
-void Load::finish(Connection& connection) {
-  const double whole_us = microseconds_between(connection.sent, steady_now());
+void Load::finish(Connection& connection, SteadyTime arrived) {
+  const double whole_us = microseconds_between(connection.sent, arrived);
   const bool other_text = plan_.expected_hash != 0 && connection.text.hash() != plan_.expected_hash;
   if (!connection.reader.keeps_alive()) open(connection);
   if (connection.reader.status() != 200 || other_text) {

@@ -108,7 +108,7 @@ class Load {
   const std::string& begin_request(Connection& connection) const;
   void send(Connection& connection);
   void receive(Connection& connection);
-  void finish(Connection& connection);
+  void finish(Connection& connection, SteadyTime arrived);
   void fail(Connection& connection, std::string_view why);
   void go_on(Connection& connection);
 
