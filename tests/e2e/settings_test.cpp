@@ -73,6 +73,20 @@ TEST_F(SettingsFile, OneModelsMissingEngineIsToldToItsCallersAndHurtsNoOther) {
   node.process().wait_for_line("the model \"later\" is not installed");
 }
 
+TEST_F(SettingsFile, AModelWithAnEngineOfItsOwnIsServedWhereTheNodeHasNone) {
+  install_tiny_models(folder_.path(), {{"a"}, {"b"}});
+  const EngineControl engines;
+  std::vector<std::string> environment = engines.environment();
+  environment.push_back("PATH=" + folder_.path().string());  // nothing to be found there
+  write("werk.toml", "[models.a]\nengine = \"" + engines.program() + "\"\n");
+  NodeProcess node({folder_.path(), {}, environment});
+  EXPECT_EQ(chat(node.port(), chat_body("a")).status(), 200);
+  HttpCall refused = chat(node.port(), chat_body("b"));
+  EXPECT_EQ(refused.status(), 400);
+  const std::string body = refused.whole_body();
+  EXPECT_NE(body.find("llama-server"), std::string::npos) << body;
+}
+
 TEST_F(SettingsFile, TheDefaultModelsMissingEngineKeepsTheNodeFromStarting) {
   install_tiny_models(folder_.path(), {{"a"}});
   const EngineControl engines;

@@ -74,6 +74,7 @@ async::awaitable<Status> Engines::prepare(std::stop_token stop) {
   if (!address) co_return address;
   Status remotes = add_remotes();
   if (!remotes) co_return remotes;
+  std::optional<Error> no_llama;
   if (const auto* kind = worker::worker_kind(settings_.backend)) {
     worker::WorkerEngine& engine = add_worker("", *kind, settings_.llama);
     const Result<worker::Interpreter> found = co_await engine.look(stop);
@@ -91,27 +92,28 @@ async::awaitable<Status> Engines::prepare(std::stop_token stop) {
     if (is_auto) co_await add_vllm_if_there("", stop);
     if (is_auto) add_workers("", settings_.llama);
     if (!mode && !is_auto) co_return pass_on(mode);
-    if (!mode) {
-      Status others = co_await prepare_workers_alone(std::move(mode.error()), stop);
-      if (!others) co_return others;
-    }
+    if (!mode) no_llama = std::move(mode.error());
   }
   for (const ModelSettings& model : settings_.models) {
     const bool own = model.llama != settings_.llama || model.backend != settings_.backend;
     if (own) co_await prepare_own(model, stop);
   }
-  co_return Status();
+  if (!no_llama) co_return Status();
+  co_return co_await do_without_llama(std::move(*no_llama), stop);
 }
 
-// Without a llama-server the node serves what vLLM or workers can, if there is one.
-async::awaitable<Status> Engines::prepare_workers_alone(Error no_llama, std::stop_token stop) {
-  bool any = vllm() != nullptr || vllm_is_remote();
+// Without a llama-server for all models the node serves what others can, if there is one: vLLM,
+// workers, remotes, or an engine that a model has of its own.
+async::awaitable<Status> Engines::do_without_llama(Error no_llama, std::stop_token stop) {
+  const bool some_own = std::ranges::any_of(
+      engines_, [](const Made& one) { return one.finder != nullptr && !one.model.empty(); });
+  bool any = some_own || vllm() != nullptr || vllm_is_remote();
   for (worker::WorkerEngine* engine : workers()) {
     const Result<worker::Interpreter> found = co_await engine->look(stop);
     if (found) any = true;
   }
   if (!any && settings_.remotes.empty()) co_return fail(std::move(no_llama));
-  log::warn("GGUF models can't be served: {}", no_llama.message);
+  log::warn("GGUF models without an engine of their own can't be served: {}", no_llama.message);
   co_return Status();
 }
 

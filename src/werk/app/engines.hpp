@@ -101,7 +101,7 @@ class Engines {
 
   // Fails where a remote's key isn't there.
   Status add_remotes();
-  async::awaitable<Status> prepare_workers_alone(Error no_llama, std::stop_token stop);
+  async::awaitable<Status> do_without_llama(Error no_llama, std::stop_token stop);
   async::awaitable<void> prepare_own(const ModelSettings& model, std::stop_token stop);
   void add_llama(std::string model, engine::llama_server::LaunchSettings launch,
                  engine::llama_server::Finder& finder);
