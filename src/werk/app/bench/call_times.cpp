@@ -1,9 +1,9 @@
 #include "werk/app/bench/call_times.hpp"
 
 #include <algorithm>
-#include <boost/json/array.hpp>
-#include <optional>
 #include <string_view>
+
+#include "werk/app/node_page.hpp"
 
 namespace werk::app::bench {
 
@@ -14,23 +14,10 @@ namespace {
 // The objects of a list of the page; anything else in it is passed over.
 std::vector<const json::object*> calls_in(const json::object& page, std::string_view list) {
   std::vector<const json::object*> calls;
-  const json::value* found = page.if_contains(list);
-  if (found == nullptr || !found->is_array()) return calls;
-  for (const json::value& call : found->get_array()) {
+  for (const json::value& call : array_in(page, list)) {
     if (call.is_object()) calls.push_back(&call.get_object());
   }
   return calls;
-}
-
-std::string text_in(const json::object& call, std::string_view member) {
-  const json::value* text = call.if_contains(member);
-  return text != nullptr && text->is_string() ? std::string(text->get_string()) : std::string();
-}
-
-std::optional<double> seconds_in(const json::object& call, std::string_view member) {
-  const json::value* seconds = call.if_contains(member);
-  if (seconds == nullptr || !seconds->is_number()) return std::nullopt;
-  return seconds->to_number<double>();
 }
 
 }  // namespace
@@ -48,8 +35,8 @@ void CallTimes::read(const json::object& page, std::vector<RequestRecord>& reque
     RequestRecord& request = requests[expected->second];
     expected_.erase(expected);
     if (text_in(*call, "outcome") != "served") continue;
-    request.queue_seconds = seconds_in(*call, "wait_s");
-    request.load_seconds = seconds_in(*call, "load_s");
+    request.queue_seconds = figure_in(*call, "wait_s");
+    request.load_seconds = figure_in(*call, "load_s");
   }
 }
 

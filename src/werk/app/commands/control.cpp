@@ -10,13 +10,13 @@
 #include "werk/app/commands/ask.hpp"
 #include "werk/app/commands/ps.hpp"
 #include "werk/app/node_client.hpp"
+#include "werk/app/node_page.hpp"
 #include "werk/app/terminal.hpp"
 #include "werk/base/text.hpp"
 #include "werk/engine/output_files.hpp"
 #include "werk/model/store.hpp"
 #include "werk/process/interrupt.hpp"
 #include "werk/process/node_lock.hpp"
-#include "werk/telemetry/process_stats.hpp"
 
 namespace werk::app {
 
@@ -28,7 +28,7 @@ namespace {
 constexpr std::size_t kTerminalColumns = 80;
 constexpr std::string_view kNothingYet = "werk: no engine has printed anything yet\n";
 
-Result<json::object> object_in(const std::string& text) {
+Result<json::object> parsed_page(const std::string& text) {
   boost::system::error_code error;
   json::value page = json::parse(text, error);
   if (error || !page.is_object())
@@ -39,7 +39,7 @@ Result<json::object> object_in(const std::string& text) {
 Result<json::object> ask(const NodeClient& node, NodeRequest request) {
   const auto text = node.ask(request);
   if (!text) return fail(text.error());
-  return object_in(*text);
+  return parsed_page(*text);
 }
 
 NodeRequest act(const std::string& model, std::string_view what) {
@@ -50,18 +50,8 @@ NodeRequest act(const std::string& model, std::string_view what) {
   return request;
 }
 
-bool is_true(const json::object& page, std::string_view member) {
-  const json::value* value = page.if_contains(member);
-  return value != nullptr && value->is_bool() && value->get_bool();
-}
-
-std::string text_in(const json::object& page, std::string_view member) {
-  const json::value* value = page.if_contains(member);
-  return value != nullptr && value->is_string() ? shown_text(value->get_string()) : std::string();
-}
-
-std::optional<std::uint64_t> memory_here(std::int64_t pid) {
-  return telemetry::resident_bytes(static_cast<int>(pid));
+std::string shown_in(const json::object& page, std::string_view member) {
+  return shown_text(text_in(page, member));
 }
 
 // The answer of a load: a line of JSON for each sign of progress, then the runtime or the error.
@@ -82,19 +72,19 @@ class LoadAnswer {
   Result<json::object> outcome() {
     shown_.clear();
     if (const json::value* error = last_.if_contains("error"); error && error->is_object())
-      return fail(ErrorCode::start_failed, text_in(error->get_object(), "message"));
+      return fail(ErrorCode::start_failed, shown_in(error->get_object(), "message"));
     if (last_.contains("key")) return last_;
     return fail(ErrorCode::io, "the node ended before the model was loaded");
   }
 
  private:
   void line(const std::string& text) {
-    auto page = object_in(text);
+    auto page = parsed_page(text);
     if (!page) return;
     last_ = std::move(*page);
     if (last_.contains("key") || last_.contains("error")) return;
-    const std::string progress = text_in(last_, "progress");
-    shown_.show(fmt::format("{}: {}{}{}", model_, text_in(last_, "state"),
+    const std::string progress = shown_in(last_, "progress");
+    shown_.show(fmt::format("{}: {}{}{}", model_, shown_in(last_, "state"),
                             progress.empty() ? "" : ", ", progress));
   }
 
@@ -121,11 +111,8 @@ int ps_command(const CommandLine& line, const Settings& settings,
   }
   const auto page = ask(node, std::move(request));
   if (!page) return ask_failed(page.error());
-  // Processes of another machine have numbers that mean something else here.
-  const MemoryOf nothing_known = [](std::int64_t) { return std::nullopt; };
   const std::size_t columns = is_terminal(STDOUT_FILENO) ? kTerminalColumns : 0;
-  fmt::print("{}", ps_table(*page, line.url.empty() ? MemoryOf(memory_here) : nothing_known,
-                            std::chrono::system_clock::now(), columns));
+  fmt::print("{}", ps_table(*page, std::chrono::system_clock::now(), columns));
   return 0;
 }
 
@@ -143,7 +130,7 @@ int load_command(const CommandLine& line, const Settings& settings,
   const auto runtime = answer.outcome();
   if (!asked) return ask_failed(asked.error());
   if (!runtime) return ask_failed(runtime.error());
-  fmt::print("{} is loaded ({})\n", text_in(*runtime, "model"), text_in(*runtime, "engine"));
+  fmt::print("{} is loaded ({})\n", shown_in(*runtime, "model"), shown_in(*runtime, "engine"));
   return 0;
 }
 
@@ -162,7 +149,7 @@ int unload_command(const CommandLine& line, const Settings& settings,
   if (!page) return ask_failed(page.error());
   const json::value* count = page->if_contains("unloaded");
   const bool none = count != nullptr && count->is_number() && count->to_number<std::int64_t>() == 0;
-  fmt::print("{} {}\n", text_in(*page, "model"), none ? "was not loaded" : "is unloaded");
+  fmt::print("{} {}\n", shown_in(*page, "model"), none ? "was not loaded" : "is unloaded");
   return 0;
 }
 
@@ -173,10 +160,10 @@ int pin_command(const CommandLine& line, const Settings& settings,
   const std::string_view what = line.command == CommandId::pin ? "pin" : "unpin";
   const auto page = ask(NodeClient(std::move(*address)), act(line.subject, what));
   if (!page) return ask_failed(page.error());
-  const std::string model = text_in(*page, "model");
-  if (!is_true(*page, "pinned")) {
+  const std::string model = shown_in(*page, "model");
+  if (!truth_in(*page, "pinned").value_or(false)) {
     fmt::print("{} is no longer pinned\n", model);
-  } else if (is_true(*page, "loaded")) {
+  } else if (truth_in(*page, "loaded").value_or(false)) {
     fmt::print("{} is pinned\n", model);
   } else {
     fmt::print("{} is pinned; it is not loaded yet (`werk load {}`)\n", model, model);

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "werk/app/node_page.hpp"
 #include "werk/app/progress.hpp"
 #include "werk/app/terminal.hpp"
 #include "werk/base/text.hpp"
@@ -26,19 +27,8 @@ using Row = std::array<std::string, kColumns>;
 constexpr std::array<bool, kColumns> kRight = {false, false, false, true, true,
                                                true,  true,  true,  false};
 
-std::string text_in(const json::object& object, std::string_view member) {
-  const json::value* value = object.if_contains(member);
-  return value != nullptr && value->is_string() ? shown_text(value->get_string()) : std::string();
-}
-
-std::int64_t number_in(const json::object& object, std::string_view member) {
-  const json::value* value = object.if_contains(member);
-  return value != nullptr && value->is_number() ? value->to_number<std::int64_t>() : 0;
-}
-
-bool is_true(const json::object& object, std::string_view member) {
-  const json::value* value = object.if_contains(member);
-  return value != nullptr && value->is_bool() && value->get_bool();
+std::string or_dash(const std::optional<std::uint64_t>& count) {
+  return count ? std::to_string(*count) : "-";
 }
 
 std::string since_text(const std::string& since, std::chrono::system_clock::time_point now) {
@@ -48,26 +38,19 @@ std::string since_text(const std::string& since, std::chrono::system_clock::time
   return readable_duration(std::max(age, std::chrono::seconds(0)));
 }
 
-Row row_of(const json::object& runtime, const MemoryOf& memory_of,
-           std::chrono::system_clock::time_point now) {
-  const json::value* slots = runtime.if_contains("slots");
-  std::string use = "-";
-  if (slots != nullptr && slots->is_object()) {
-    const json::object& counts = slots->get_object();
-    const std::int64_t total = number_in(counts, "total");  // null where nothing bounds them
-    use = fmt::format("{}/{}", number_in(counts, "busy"), total > 0 ? std::to_string(total) : "-");
-  }
-  const std::int64_t pid = number_in(runtime, "pid");
-  const auto memory = pid > 0 ? memory_of(pid) : std::nullopt;
-  return {text_in(runtime, "model"),
-          text_in(runtime, "engine"),
-          text_in(runtime, "state"),
-          std::move(use),
-          std::to_string(number_in(runtime, "waiting")),
+Row row_of(const json::object& runtime, std::chrono::system_clock::time_point now) {
+  const json::object& slots = object_in(runtime, "slots");
+  const auto busy = count_in(slots, "busy");
+  const auto memory = count_in(runtime, "memory_bytes");
+  return {shown_text(text_in(runtime, "model")),
+          shown_text(text_in(runtime, "engine")),
+          shown_text(text_in(runtime, "state")),
+          busy ? fmt::format("{}/{}", *busy, or_dash(count_in(slots, "total"))) : "-",
+          std::to_string(count_in(runtime, "waiting").value_or(0)),
           memory ? readable_bytes(*memory) : "-",
-          pid > 0 ? std::to_string(pid) : "-",
+          or_dash(count_in(runtime, "pid")),
           since_text(text_in(runtime, "since"), now),
-          is_true(runtime, "pinned") ? "yes" : ""};
+          truth_in(runtime, "pinned").value_or(false) ? "yes" : ""};
 }
 
 // Bytes are taken for columns: names in other scripts stand a little apart.
@@ -106,28 +89,23 @@ std::string laid_out(std::vector<Row> rows, std::size_t columns) {
 
 }  // namespace
 
-std::string ps_table(const json::object& page, const MemoryOf& memory_of,
-                     std::chrono::system_clock::time_point now, std::size_t columns) {
+std::string ps_table(const json::object& page, std::chrono::system_clock::time_point now,
+                     std::size_t columns) {
   std::vector<Row> rows = {
       {"MODEL", "ENGINE", "STATE", "SLOTS", "WAIT", "MEMORY", "PID", "SINCE", "PIN"}};
   std::set<std::string> shown;
-  if (const json::value* runtimes = page.if_contains("runtimes");
-      runtimes && runtimes->is_array()) {
-    for (const json::value& runtime : runtimes->get_array()) {
-      if (!runtime.is_object()) continue;
-      rows.push_back(row_of(runtime.get_object(), memory_of, now));
-      shown.insert(rows.back().front());
-    }
+  for (const json::value& runtime : array_in(page, "runtimes")) {
+    if (!runtime.is_object()) continue;
+    rows.push_back(row_of(runtime.get_object(), now));
+    shown.insert(rows.back().front());
   }
   std::string text = rows.size() > 1 ? laid_out(std::move(rows), columns)
                                      : "nothing is loaded; `werk load MODEL` loads a model, and so "
                                        "does the first call for it\n";
   std::vector<std::string> absent;
-  if (const json::value* pins = page.if_contains("pins"); pins && pins->is_array()) {
-    for (const json::value& pin : pins->get_array()) {
-      const std::string id = pin.is_string() ? shown_text(pin.get_string()) : std::string();
-      if (!id.empty() && !shown.contains(id)) absent.push_back(id);
-    }
+  for (const json::value& pin : array_in(page, "pins")) {
+    const std::string id = pin.is_string() ? shown_text(pin.get_string()) : std::string();
+    if (!id.empty() && !shown.contains(id)) absent.push_back(id);
   }
   if (!absent.empty()) text += fmt::format("pinned, not loaded: {}\n", fmt::join(absent, ", "));
   return text;

@@ -11,20 +11,16 @@ namespace werk::app {
 namespace {
 
 std::string table(std::string_view page, std::size_t columns = 80) {
-  const auto memory_of = [](std::int64_t pid) -> std::optional<std::uint64_t> {
-    if (pid != 4242) return std::nullopt;
-    return 5'400'000'000;
-  };
   const auto now = *time_of("2026-11-29T22:44:12Z");
-  return ps_table(boost::json::parse(page).as_object(), memory_of, now, columns);
+  return ps_table(boost::json::parse(page).as_object(), now, columns);
 }
 
 TEST(Ps, ALineForEachRuntimeTellsWhatAPersonAsks) {
   EXPECT_EQ(table(R"({"runtimes":[
     {"model":"small","engine":"llama-cpu","state":"ready","pid":4242,"since":"2026-11-29T22:44:02Z",
-     "slots":{"total":4,"busy":1},"waiting":2,"pinned":true},
+     "slots":{"total":4,"busy":1},"waiting":2,"pinned":true,"memory_bytes":5400000000},
     {"model":"b","engine":"llama-cpu","state":"starting","pid":null,"since":"2026-11-29T22:44:12Z",
-     "slots":{"total":1,"busy":0},"waiting":0,"pinned":false}],
+     "slots":{"total":1,"busy":0},"waiting":0,"pinned":false,"memory_bytes":null}],
     "pins":["small","other"]})"),
             "MODEL  ENGINE     STATE     SLOTS  WAIT  MEMORY   PID  SINCE  PIN\n"
             "small  llama-cpu  ready       1/4     2  5.4 GB  4242   10 s  yes\n"

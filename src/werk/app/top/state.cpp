@@ -5,6 +5,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 
+#include "werk/app/node_page.hpp"
 #include "werk/base/timestamp.hpp"
 
 namespace werk::app::top {
@@ -14,50 +15,6 @@ namespace json = boost::json;
 namespace {
 
 using TimePoint = std::chrono::system_clock::time_point;
-
-const json::value* found(const json::object& object, std::string_view member) {
-  const json::value* value = object.if_contains(member);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
-
-std::string text_in(const json::object& object, std::string_view member) {
-  const json::value* value = found(object, member);
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
-}
-
-Figure figure_in(const json::object& object, std::string_view member) {
-  const json::value* value = found(object, member);
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  const auto figure = value->to_number<double>();
-  return figure < 0 ? Figure() : Figure(figure);
-}
-
-Count count_in(const json::object& object, std::string_view member) {
-  const json::value* value = found(object, member);
-  if (value == nullptr || !value->is_number()) return std::nullopt;
-  boost::system::error_code error;
-  const auto count = value->to_number<std::uint64_t>(error);
-  return error ? Count() : Count(count);
-}
-
-std::optional<bool> truth_in(const json::object& object, std::string_view member) {
-  const json::value* value = found(object, member);
-  if (value == nullptr || !value->is_bool()) return std::nullopt;
-  return value->get_bool();
-}
-
-// Empty where there is none.
-const json::object& object_in(const json::object& object, std::string_view member) {
-  static const json::object none;
-  const json::value* value = found(object, member);
-  return value != nullptr && value->is_object() ? value->get_object() : none;
-}
-
-const json::array& array_in(const json::object& object, std::string_view member) {
-  static const json::array none;
-  const json::value* value = found(object, member);
-  return value != nullptr && value->is_array() ? value->get_array() : none;
-}
 
 template <class Item, class Read>
 std::vector<Item> items_in(const json::object& object, std::string_view member, const Read& read) {
