@@ -50,6 +50,15 @@ Status ChunkEvents::chunk(std::span<const std::string_view> pieces) {
     if (member->is("__verbose"))
       take_stop(find_member(member->value, "stopping_word").value_or(""));
   }
+  return take_choices(choices);
+}
+
+Status ChunkEvents::similar(std::span<const std::string_view>, std::string_view choices) {
+  if (Status status = advance(); !status) return status;
+  return take_choices(choices);
+}
+
+Status ChunkEvents::take_choices(std::string_view choices) {
   JsonArrayCursor each(choices);
   while (const auto choice = each.next()) {
     if (Status status = take_choice(*choice); !status) return status;

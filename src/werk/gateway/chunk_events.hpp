@@ -45,6 +45,7 @@ class ChunkEvents final : public ChunkSink {
 
   // A failure is the sink's.
   Status chunk(std::span<const std::string_view> pieces) override;
+  Status similar(std::span<const std::string_view> pieces, std::string_view choices) override;
   // Call after each of the filter's events: yields Started from a progress event, of which no
   // chunk comes.
   Status advance();
@@ -53,6 +54,7 @@ class ChunkEvents final : public ChunkSink {
 
  private:
   Status start();
+  Status take_choices(std::string_view choices);
   Status take_choice(std::string_view choice);
   Status take_delta(std::string_view delta);
   Status take_call(std::string_view element);

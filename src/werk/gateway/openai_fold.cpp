@@ -52,6 +52,14 @@ Status ChatFold::chunk(std::span<const std::string_view> pieces) {
     if (member->is("usage") && member->value != "null") usage_ = member->value;
     if (member->is("timings") && member->value != "null") timings_ = member->value;
   }
+  return take_choices(choices);
+}
+
+Status ChatFold::similar(std::span<const std::string_view>, std::string_view choices) {
+  return take_choices(choices);
+}
+
+Status ChatFold::take_choices(std::string_view choices) {
   JsonArrayCursor each(choices);
   while (const auto choice = each.next()) {
     if (Status status = take_choice(*choice); !status) return status;

@@ -30,6 +30,7 @@ class ChatFold final : public ChunkSink {
 
   // Takes one chunk in. Fails with engine_failed when the answer grows over its limit.
   Status chunk(std::span<const std::string_view> pieces) override;
+  Status similar(std::span<const std::string_view> pieces, std::string_view choices) override;
   // The whole answer's JSON. Usage is part of it if a usage chunk came: ask the filter for usage.
   // Call once, after the filter's finish() succeeded.
   std::string finish() const;
@@ -52,6 +53,7 @@ class ChatFold final : public ChunkSink {
     std::vector<Call> calls;
   };
 
+  Status take_choices(std::string_view choices);
   Status take_choice(std::string_view choice);
   static Status take_calls(Choice& choice, std::string_view tool_calls);
   static Status take_delta(Choice& choice, std::string_view delta);

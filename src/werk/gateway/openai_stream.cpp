@@ -22,6 +22,11 @@ tl::unexpected<Error> broken(std::string message) {
 
 bool is_text(std::string_view value) { return value.size() > 2 && value.front() == '"'; }
 
+// Two searches for one byte each are far cheaper than one for either.
+bool is_one_line(std::string_view text) {
+  return text.find('\n') == std::string_view::npos && text.find('\r') == std::string_view::npos;
+}
+
 // Content given as a list of parts, as one string.
 std::string join_parts(std::string_view parts) {
   std::string joined = "\"";
@@ -83,6 +88,10 @@ Status ChatStreamFilter::event(std::string_view name, std::string_view data, Chu
     done_ = true;
     return {};
   }
+  if (name != "error") {
+    const std::string_view choices = choices_in_frame(text);
+    if (!choices.empty()) return framed(choices, sink);
+  }
   scanner_.reset();
   Status valid = scanner_.feed(text);
   if (valid) valid = scanner_.finish();
@@ -97,15 +106,64 @@ Status ChatStreamFilter::event(std::string_view name, std::string_view data, Chu
     return broken(
         fmt::format("the engine sent {} where a chunk was expected", name_of(scanner_.root())));
   }
-  // Two searches for one byte each are far cheaper than one for either.
-  const bool one_line_already =
-      text.find('\n') == std::string_view::npos && text.find('\r') == std::string_view::npos;
-  if (one_line_already) return chunk(text, sink);
+  if (is_one_line(text)) return chunk(text, sink);
   // Blanks between tokens; a line feed would break the client's framing.
   std::string one_line(text);
   std::ranges::replace(one_line, '\n', ' ');
   std::ranges::replace(one_line, '\r', ' ');
   return chunk(one_line, sink);
+}
+
+bool ChatStreamFilter::is_array(std::string_view text) {
+  scanner_.reset();
+  Status valid = scanner_.feed(text);
+  if (valid) valid = scanner_.finish();
+  return valid && scanner_.root() == JsonKind::array;
+}
+
+// The choices of a chunk that fits the frame; empty if it doesn't, and has to be read whole.
+std::string_view ChatStreamFilter::choices_in_frame(std::string_view text) {
+  if (!frame_ || text.size() <= frame_->before.size() + frame_->behind.size()) return {};
+  if (!text.starts_with(frame_->before) || !text.ends_with(frame_->behind)) return {};
+  text.remove_prefix(frame_->before.size());
+  text.remove_suffix(frame_->behind.size());
+  return is_one_line(text) && is_array(text) ? text : std::string_view();
+}
+
+Status ChatStreamFilter::framed(std::string_view choices, ChunkSink& sink) {
+  Chunk chunk;
+  JsonSplice splice(choices);
+  JsonArrayCursor each(choices);
+  bool any = false;
+  while (const auto text = each.next()) {
+    any = true;
+    if (Status status = choice(splice, *text, chunk); !status) return status;
+  }
+  if (!any) return {};
+  std::string edited;
+  if (!splice.empty()) {
+    edited = splice.apply();
+    choices = edited;
+  }
+  const std::array<std::string_view, 3> pieces = {frame_->before_sent, choices,
+                                                  frame_->behind_sent};
+  return sink.similar(pieces, choices);
+}
+
+void ChatStreamFilter::learn_frame(const Chunk& chunk) {
+  const ByteRange choices = range_in(chunk.text, chunk.choices);
+  const ByteRange model = range_in(chunk.text, chunk.model);
+  Frame frame;
+  frame.before = chunk.text.substr(0, choices.begin);
+  frame.behind = chunk.text.substr(choices.end);
+  frame.before_sent = frame.before;
+  frame.behind_sent = frame.behind;
+  if (model.begin < choices.begin) {
+    frame.before_sent.replace(model.begin, model.size(), model_json_);
+  } else {
+    frame.behind_sent.replace(model.begin - choices.end, model.size(), model_json_);
+  }
+  frame_ = std::move(frame);
 }
 
 Status ChatStreamFilter::chunk(std::string_view text, ChunkSink& sink) {
@@ -140,7 +198,9 @@ Status ChatStreamFilter::chunk(std::string_view text, ChunkSink& sink) {
   if (!chunk.usage.empty()) hold_usage(any ? Place::beside_choices : Place::alone, chunk);
   if (!any) return {};
   const bool drop_usage = usage_named && (!chunk.usage.empty() || options_.usage == Wanted::no);
-  if (splice.empty() && !drop_usage && !chunk.model.empty()) {
+  const bool plain = !drop_usage && !chunk.model.empty() && chunk.progress.empty();
+  if (plain) learn_frame(chunk);
+  if (plain && splice.empty()) {
     const ByteRange model = range_in(text, chunk.model);
     const std::array<std::string_view, 3> pieces = {text.substr(0, model.begin), model_json_,
                                                     text.substr(model.end)};

@@ -26,6 +26,11 @@ class ChunkSink {
   // One chunk's JSON, without line feeds, as pieces to be joined. The views hold during the call
   // only.
   virtual Status chunk(std::span<const std::string_view> pieces) = 0;
+  // A chunk that differs from one before it in its choices alone, which are given besides.
+  virtual Status similar(std::span<const std::string_view> pieces, std::string_view choices) {
+    static_cast<void>(choices);
+    return chunk(pieces);
+  }
 };
 
 // Writes chunks as server-sent events to the end of a string.
@@ -96,10 +101,22 @@ class ChatStreamFilter {
     bool role_sent = false;
     bool has_calls = false;
   };
+  // What stands around the choices of a chunk, as the engine sends it and as the client gets it.
+  // Most chunks of a stream differ only in between: what is known of the rest isn't read again.
+  struct Frame {
+    std::string before;
+    std::string behind;
+    std::string before_sent;
+    std::string behind_sent;
+  };
   struct Chunk;
 
   enum class Place : std::uint8_t { alone, beside_choices };
 
+  bool is_array(std::string_view text);
+  std::string_view choices_in_frame(std::string_view text);
+  Status framed(std::string_view choices, ChunkSink& sink);
+  void learn_frame(const Chunk& chunk);
   Status chunk(std::string_view text, ChunkSink& sink);
   Status choice(JsonSplice& splice, std::string_view text, Chunk& chunk);
   Status delta(JsonSplice& splice, std::string_view text, std::uint32_t index);
@@ -110,6 +127,7 @@ class ChatStreamFilter {
   ChatStreamOptions options_;
   std::string model_json_;
   JsonScanner scanner_;
+  std::optional<Frame> frame_;
   std::vector<Choice> choices_;
   ToolCallLedger calls_;
   std::string usage_chunk_;  // held back until the end, with the client's model name
