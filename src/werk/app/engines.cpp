@@ -113,6 +113,7 @@ async::awaitable<Status> Engines::do_without_llama(Error no_llama, std::stop_tok
     if (found) any = true;
   }
   if (!any && settings_.remotes.empty()) co_return fail(std::move(no_llama));
+  node_missing_.push_back({"llama-server", without_paths(no_llama.message, settings_.executables)});
   log::warn("GGUF models without an engine of their own can't be served: {}", no_llama.message);
   co_return Status();
 }
@@ -150,12 +151,22 @@ async::awaitable<void> Engines::prepare_own(const ModelSettings& model, std::sto
     co_return;
   }
   log::warn("{} can't be served: {}", model.id, mode.error().message);
+  const std::string name = model.backend == "auto" ? "llama-server" : model.backend;
+  llama::NamedExecutables named;
+  named.any_mode = model.llama.executable;
+  missing_[model.id].push_back({name, without_paths(mode.error().message, named)});
+}
+
+std::string Engines::without_paths(const std::string& message,
+                                   const llama::NamedExecutables& named) const {
   engine::Masker masker;
   masker.hide(home_.string(), "<home>");
   masker.hide(process::own_variable("HOME").value_or(""), "~");
-  if (model.llama.executable) masker.hide(*model.llama.executable, "<engine>");
-  const std::string name = model.backend == "auto" ? "llama-server" : model.backend;
-  missing_[model.id].push_back({name, masker.apply(mode.error().message)});
+  if (named.any_mode) masker.hide(*named.any_mode, "<engine>");
+  for (const auto& executable : named.by_mode) {
+    if (executable) masker.hide(*executable, "<engine>");
+  }
+  return masker.apply(message);
 }
 
 void Engines::add_llama(std::string model, llama::LaunchSettings launch, llama::Finder& finder) {

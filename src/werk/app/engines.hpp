@@ -56,6 +56,8 @@ class Engines {
   // serve; an engine of a single model that can't be had is missing for it alone.
   async::awaitable<Status> prepare(std::stop_token stop);
   std::vector<engine::Engine*> in_order() const;
+  // What the node's own engines should hold but can't.
+  const std::vector<routing::Rejected>& missing() const { return node_missing_; }
   // By model id.
   std::map<std::string, routing::Binding> of_models() const;
 
@@ -123,6 +125,9 @@ class Engines {
                                                         const routing::Route& route,
                                                         std::stop_token stop);
   const Made& made(const engine::Engine& engine) const;
+  // Fit for callers: without the paths of the home and of these.
+  std::string without_paths(const std::string& message,
+                            const engine::llama_server::NamedExecutables& named) const;
 
   EngineParts parts_;
   const Settings& settings_;
@@ -132,6 +137,7 @@ class Engines {
   std::vector<std::unique_ptr<engine::llama_server::Finder>> own_finders_;
   std::vector<Made> engines_;
   std::map<std::string, std::vector<routing::Rejected>> missing_;  // by model id
+  std::vector<routing::Rejected> node_missing_;
   std::string vllm_problem_;
 };
 

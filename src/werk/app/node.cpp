@@ -174,7 +174,8 @@ class Node {
     Status prepared = co_await engines_.prepare(stop_.get_token());
     if (!prepared) co_return prepared;
     engines_.tell_persistence();
-    router_.emplace(engines_.in_order(), settings_.aliases, engines_.of_models());
+    router_.emplace(engines_.in_order(), settings_.aliases, engines_.of_models(),
+                                 engines_.missing());
     std::optional<routing::Route> default_route;
     if (const auto remotes = engines_.remotes(); !remotes.empty()) {
       remotes_.emplace(loop_.executor(), clock_, remotes);

@@ -67,8 +67,10 @@ Result<Route> Router::route(const Catalogue& catalogue, std::string_view name) c
   const model::InstalledModel* model = find(catalogue, name);
   if (model == nullptr) return fail(unknown_model(catalogue, name, rule_for(name)));
   const auto bound = bindings_.find(model->manifest.id);
-  const Binding& binding = bound == bindings_.end() ? node_ : bound->second;
-  std::vector<Rejected> rejected = binding.missing;
+  const bool has_own = bound != bindings_.end();
+  const Binding& binding = has_own ? bound->second : node_;
+  std::vector<Rejected> rejected;
+  if (has_own) rejected = binding.missing;
   std::optional<Error> last;
   std::size_t tried = 0;  // engines that read its format
   const bool is_remote = !model::remote_of(model->manifest).empty();
@@ -86,7 +88,11 @@ Result<Route> Router::route(const Catalogue& catalogue, std::string_view name) c
     last = std::move(plan.error());
     ++tried;
   }
-  if (last && tried == 1 && binding.missing.empty()) return fail(std::move(*last));
+  const bool only_one = tried == 1 && (!has_own || binding.missing.empty());
+  if (last && only_one) return fail(std::move(*last));
+  // What the node lacks matters where nothing that it has reads the format.
+  if (!has_own && tried == 0)
+    rejected.insert(rejected.begin(), binding.missing.begin(), binding.missing.end());
   std::string message = fmt::format("no engine can serve \"{}\"", model->manifest.id);
   for (const Rejected& one : rejected) message += fmt::format("; {}: {}", one.engine, one.reason);
   return fail(ErrorCode::model_unusable, std::move(message));

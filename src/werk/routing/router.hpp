@@ -48,10 +48,11 @@ struct Binding {
 
 class Router {
  public:
-  // The engines are borrowed; they must outlive the router. `bindings` are by model id.
+  // The engines are borrowed; they must outlive the router. `bindings` are by model id. `missing`
+  // are engines that the node should have but can't.
   explicit Router(std::vector<engine::Engine*> engines, std::vector<AliasRule> aliases = {},
-                  std::map<std::string, Binding> bindings = {})
-      : node_{std::move(engines), {}},
+                  std::map<std::string, Binding> bindings = {}, std::vector<Rejected> missing = {})
+      : node_{std::move(engines), std::move(missing)},
         aliases_(std::move(aliases)),
         bindings_(std::move(bindings)) {}
 

@@ -115,6 +115,22 @@ TEST(Router, AModelWhoseOwnEngineIsMissingIsNotServedByTheNodes) {
   EXPECT_EQ(route.error().message, "no engine can serve \"smollm2\"; llama-cuda: has no device");
 }
 
+TEST(Router, WhatTheNodeLacksIsToldWhereNothingReadsTheFormat) {
+  PlanningEngine other("onnx", "onnx-genai");
+  const Router router({&other}, {}, {}, {{"llama-server", "there is none"}});
+  const auto route = router.route(installed(), "smollm2");
+  ASSERT_FALSE(route);
+  EXPECT_EQ(route.error().code, ErrorCode::model_unusable);
+  EXPECT_NE(route.error().message.find("llama-server: there is none; onnx: does not read"),
+            std::string::npos)
+      << route.error().message;
+  PlanningEngine reads("own", "gguf");
+  const auto served =
+      Router({&reads}, {}, {}, {{"llama-server", "there is none"}}).route(installed(), "smollm2");
+  ASSERT_TRUE(served);
+  EXPECT_TRUE(served->rejected.empty());
+}
+
 TEST(Router, ARemotesModelGoesToItsRemoteAndNeitherCountsAgainstTheOther) {
   PlanningEngine local("llama-cpu", "gguf");
   PlanningEngine far("remote:far", "remote:far");

@@ -101,7 +101,8 @@ class Doctor {
     co_await look_at_vllm(report);
     co_await look_at_remotes(report);
     const std::string reason = prepared ? std::string() : prepared.error().message;
-    const routing::Router router(engines_.in_order(), settings_.aliases, engines_.of_models());
+    const routing::Router router(engines_.in_order(), settings_.aliases, engines_.of_models(),
+                                 engines_.missing());
     const routing::Catalogue catalogue(listing_.models);
     for (const model::InstalledModel& model : listing_.models) {
       const Status sound = model::verify(model);

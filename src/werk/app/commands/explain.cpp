@@ -87,7 +87,8 @@ class Explainer {
     const auto more = co_await engines_.models_of_remotes(models, stop_.get_token());
     models.insert(models.end(), more.begin(), more.end());
     catalogue_ = routing::Catalogue(std::move(models));
-    const routing::Router router(engines_.in_order(), settings_.aliases, engines_.of_models());
+    const routing::Router router(engines_.in_order(), settings_.aliases, engines_.of_models(),
+                                 engines_.missing());
     Result<routing::Route> route = router.route(catalogue_, asked_);
     if (!route) {
       result_ = pass_on(route);
