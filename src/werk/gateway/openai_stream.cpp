@@ -92,9 +92,7 @@ Status ChatStreamFilter::event(std::string_view name, std::string_view data, Chu
     const std::string_view choices = choices_in_frame(text);
     if (!choices.empty()) return framed(choices, sink);
   }
-  scanner_.reset();
-  Status valid = scanner_.feed(text);
-  if (valid) valid = scanner_.finish();
+  const Status valid = check(text);
   if (!valid) {
     if (name == "error") return fail(engine_error_from(500, text));
     return broken(
@@ -114,11 +112,10 @@ Status ChatStreamFilter::event(std::string_view name, std::string_view data, Chu
   return chunk(one_line, sink);
 }
 
-bool ChatStreamFilter::is_array(std::string_view text) {
+Status ChatStreamFilter::check(std::string_view text) {
   scanner_.reset();
   Status valid = scanner_.feed(text);
-  if (valid) valid = scanner_.finish();
-  return valid && scanner_.root() == JsonKind::array;
+  return valid ? scanner_.finish() : valid;
 }
 
 // The choices of a chunk that fits the frame; empty if it doesn't, and has to be read whole.
@@ -127,27 +124,23 @@ std::string_view ChatStreamFilter::choices_in_frame(std::string_view text) {
   if (!text.starts_with(frame_->before) || !text.ends_with(frame_->behind)) return {};
   text.remove_prefix(frame_->before.size());
   text.remove_suffix(frame_->behind.size());
-  return is_one_line(text) && is_array(text) ? text : std::string_view();
+  const bool fits = is_one_line(text) && check(text) && scanner_.root() == JsonKind::array;
+  return fits ? text : std::string_view();
 }
 
-Status ChatStreamFilter::framed(std::string_view choices, ChunkSink& sink) {
+Status ChatStreamFilter::framed(std::string_view list, ChunkSink& sink) {
   Chunk chunk;
-  JsonSplice splice(choices);
-  JsonArrayCursor each(choices);
-  bool any = false;
-  while (const auto text = each.next()) {
-    any = true;
-    if (Status status = choice(splice, *text, chunk); !status) return status;
-  }
-  if (!any) return {};
+  JsonSplice splice(list);
+  const Result<bool> any = choices(splice, list, chunk);
+  if (!any) return fail(any.error());
+  if (!*any) return {};
   std::string edited;
   if (!splice.empty()) {
     edited = splice.apply();
-    choices = edited;
+    list = edited;
   }
-  const std::array<std::string_view, 3> pieces = {frame_->before_sent, choices,
-                                                  frame_->behind_sent};
-  return sink.similar(pieces, choices);
+  const std::array<std::string_view, 3> pieces = {frame_->before_sent, list, frame_->behind_sent};
+  return sink.similar(pieces, list);
 }
 
 void ChatStreamFilter::learn_frame(const Chunk& chunk) {
@@ -189,21 +182,16 @@ Status ChatStreamFilter::chunk(std::string_view text, ChunkSink& sink) {
     if (options_.progress == Wanted::no) return {};
   }
   JsonSplice splice(text);
-  JsonArrayCursor choices(chunk.choices);
-  bool any = false;
-  while (const auto each = choices.next()) {
-    any = true;
-    if (Status status = choice(splice, *each, chunk); !status) return status;
-  }
-  if (!chunk.usage.empty()) hold_usage(any ? Place::beside_choices : Place::alone, chunk);
-  if (!any) return {};
+  const Result<bool> any = choices(splice, chunk.choices, chunk);
+  if (!any) return fail(any.error());
+  if (!chunk.usage.empty()) hold_usage(*any ? Place::beside_choices : Place::alone, chunk);
+  if (!*any) return {};
   const bool drop_usage = usage_named && (!chunk.usage.empty() || options_.usage == Wanted::no);
   const bool plain = !drop_usage && !chunk.model.empty() && chunk.progress.empty();
   if (plain) learn_frame(chunk);
   if (plain && splice.empty()) {
-    const ByteRange model = range_in(text, chunk.model);
-    const std::array<std::string_view, 3> pieces = {text.substr(0, model.begin), model_json_,
-                                                    text.substr(model.end)};
+    const std::array<std::string_view, 3> pieces = {frame_->before_sent, chunk.choices,
+                                                    frame_->behind_sent};
     return sink.chunk(pieces);
   }
   JsonObjectEditor editor(splice, text);
@@ -213,6 +201,16 @@ Status ChatStreamFilter::chunk(std::string_view text, ChunkSink& sink) {
   const std::string edited = splice.apply();
   const std::array<std::string_view, 1> pieces = {edited};
   return sink.chunk(pieces);
+}
+
+Result<bool> ChatStreamFilter::choices(JsonSplice& splice, std::string_view list, Chunk& chunk) {
+  bool any = false;
+  JsonArrayCursor each(list);
+  while (const auto text = each.next()) {
+    any = true;
+    if (Status status = choice(splice, *text, chunk); !status) return pass_on(status);
+  }
+  return any;
 }
 
 Status ChatStreamFilter::choice(JsonSplice& splice, std::string_view text, Chunk& chunk) {

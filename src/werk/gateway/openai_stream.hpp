@@ -113,11 +113,13 @@ class ChatStreamFilter {
 
   enum class Place : std::uint8_t { alone, beside_choices };
 
-  bool is_array(std::string_view text);
+  Status check(std::string_view text);
   std::string_view choices_in_frame(std::string_view text);
-  Status framed(std::string_view choices, ChunkSink& sink);
+  Status framed(std::string_view list, ChunkSink& sink);
   void learn_frame(const Chunk& chunk);
   Status chunk(std::string_view text, ChunkSink& sink);
+  // Whether there is any.
+  Result<bool> choices(JsonSplice& splice, std::string_view list, Chunk& chunk);
   Status choice(JsonSplice& splice, std::string_view text, Chunk& chunk);
   Status delta(JsonSplice& splice, std::string_view text, std::uint32_t index);
   Status finish_reason(JsonSplice& splice, std::string_view text, std::uint32_t index);
