@@ -55,8 +55,8 @@ Result<Npm> find_or_bring_npm(const BuildSite& site) {
   install.limit = kFetchLimit;
   auto installed = site.runner.run(std::move(install));
   if (!installed) return pass_on(installed);
-  return Npm{bin + "/npm",
-             with_variable(site.environment, "PATH", fmt::format("{}:{}", bin, site.search_path))};
+  return Npm{bin + "/npm", process::with_variable(site.environment, "PATH",
+                                                  fmt::format("{}:{}", bin, site.search_path))};
 }
 
 std::uint64_t number_in(std::string_view text) {
@@ -214,9 +214,10 @@ Result<std::filesystem::path> build_llama_server(const BuildSite& site,
   Step make = step_of(site, "cmake",
                       {"--build", build, "--target", "llama-server", "--parallel", job_count()});
   // The scratch folder has another name each time; what ccache kept must be found all the same.
-  make.environment = with_variable(make.environment, "CCACHE_BASEDIR", site.scratch.string());
-  make.environment = with_variable(make.environment, "CCACHE_NOHASHDIR", "1");
-  make.environment = with_variable(make.environment, "NINJA_STATUS", "[%f/%t] ");
+  make.environment =
+      process::with_variable(make.environment, "CCACHE_BASEDIR", site.scratch.string());
+  make.environment = process::with_variable(make.environment, "CCACHE_NOHASHDIR", "1");
+  make.environment = process::with_variable(make.environment, "NINJA_STATUS", "[%f/%t] ");
   make.on_line = [&teller](std::string_view line) { teller.take(line); };
   auto made = site.runner.run(std::move(make));
   if (!made) return pass_on(made);

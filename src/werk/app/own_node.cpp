@@ -80,7 +80,7 @@ struct OwnNode::State {
     process::Command command;
     command.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
     command.arguments = words_;
-    command.environment = with_variable(process::own_environment(), kVariable, "1");
+    command.environment = process::with_variable(process::own_environment(), kVariable, "1");
     command.descriptors = {{log.get(), STDOUT_FILENO}, {log.get(), STDERR_FILENO}};
     auto child = children_.spawn(std::move(command));
     if (!child) return pass_on(child);

@@ -155,12 +155,4 @@ Result<std::string> file_digest(const std::filesystem::path& file) {
   return digest.finish();
 }
 
-std::vector<std::string> with_variable(std::vector<std::string> environment, std::string_view name,
-                                       std::string_view value) {
-  const std::string head = fmt::format("{}=", name);
-  std::erase_if(environment, [&head](const std::string& entry) { return entry.starts_with(head); });
-  environment.push_back(head + std::string(value));
-  return environment;
-}
-
 }  // namespace werk::app

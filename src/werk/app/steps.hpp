@@ -96,8 +96,4 @@ class ScratchFolder {
 // SHA-256 of a file's content.
 Result<std::string> file_digest(const std::filesystem::path& file);
 
-// The entries with this one in the place of any of the same name.
-std::vector<std::string> with_variable(std::vector<std::string> environment, std::string_view name,
-                                       std::string_view value);
-
 }  // namespace werk::app

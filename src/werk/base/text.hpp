@@ -3,6 +3,7 @@
 // functions, any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -25,6 +26,18 @@ std::vector<std::string> near_names(std::string_view wanted,
 
 // "98.4 MB", "1.2 GB"; decimal units as disks and downloads use them.
 std::string readable_bytes(std::uint64_t bytes);
+
+// Calls with each line, without its end.
+template <class Take>
+void for_each_line(std::string_view text, Take take) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    take(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
 
 // Splits as a POSIX shell does: blanks separate, '...' is literal, "..." knows backslash before $ `
 // " \ and newline, a bare backslash quotes the next character. No expansion of any kind. An

@@ -17,10 +17,12 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <set>
 
 #include "werk/base/assert.hpp"
 #include "werk/process/child.hpp"
+#include "werk/process/cpu_quota.hpp"
 #include "werk/process/linux_group.hpp"
 
 namespace werk::process::os {
@@ -372,7 +374,10 @@ std::size_t usable_cores() {
     std::getline(siblings, list);
     cores.insert(list.empty() ? fmt::to_string(number) : list);
   }
-  return std::max<std::size_t>(cores.size(), 1);
+  const std::size_t here = std::max<std::size_t>(cores.size(), 1);
+  std::ifstream own("/proc/self/cgroup");
+  const std::string groups{std::istreambuf_iterator<char>(own), {}};
+  return std::min(here, quota_cores("/sys/fs/cgroup", groups).value_or(here));
 }
 
 }  // namespace werk::process::os

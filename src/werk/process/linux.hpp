@@ -69,7 +69,8 @@ bool lock_file(int file);
 // Whether another open file holds the lock; takes nothing.
 bool is_locked_by_other(int file);
 
-// The processor cores that this process may use; two threads of one core count once. At least 1.
+// The processor cores that this process may use, by its affinity and its control group's quota; two
+// threads of one core count once. At least 1.
 std::size_t usable_cores();
 
 }  // namespace os

@@ -42,6 +42,14 @@ std::optional<std::string> variable_in(std::span<const std::string> entries,
   return found;
 }
 
+std::vector<std::string> with_variable(std::vector<std::string> environment, std::string_view name,
+                                       std::string_view value) {
+  const std::string head = std::string(name) + "=";
+  std::erase_if(environment, [&head](const std::string& entry) { return entry.starts_with(head); });
+  environment.push_back(head + std::string(value));
+  return environment;
+}
+
 std::optional<std::string> find_program(std::string_view name, std::string_view search_path) {
   if (name.empty()) return std::nullopt;
   if (name.contains('/')) {

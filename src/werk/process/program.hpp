@@ -23,6 +23,10 @@ std::vector<std::string> own_environment();
 // The last value of NAME in a list of "NAME=value" entries.
 std::optional<std::string> variable_in(std::span<const std::string> entries, std::string_view name);
 
+// The entries with this one in the place of any of the same name.
+std::vector<std::string> with_variable(std::vector<std::string> environment, std::string_view name,
+                                       std::string_view value);
+
 // The path of an executable regular file: `name` itself if it holds a slash, else the first match
 // in the colon-separated `search_path` (an empty part means the current folder, as in a shell).
 std::optional<std::string> find_program(std::string_view name, std::string_view search_path);

@@ -127,10 +127,10 @@ std::vector<std::string> claude_environment(std::vector<std::string> own,
     const std::string head = fmt::format("{}=", name);
     std::erase_if(own, [&](const std::string& entry) { return entry.starts_with(head); });
   }
-  own = with_variable(std::move(own), "ANTHROPIC_BASE_URL", target.url);
-  own = with_variable(std::move(own), "ANTHROPIC_API_KEY", target.key);
+  own = process::with_variable(std::move(own), "ANTHROPIC_BASE_URL", target.url);
+  own = process::with_variable(std::move(own), "ANTHROPIC_API_KEY", target.key);
   for (const std::string_view name : kModelVariables)
-    own = with_variable(std::move(own), name, target.model);
+    own = process::with_variable(std::move(own), name, target.model);
   std::vector<std::array<std::string, 2>> unless_set;
   for (const auto& [name, value] : kManners)
     unless_set.push_back({std::string(name), std::string(value)});
@@ -141,7 +141,7 @@ std::vector<std::string> claude_environment(std::vector<std::string> own,
     unless_set.push_back({"CLAUDE_CODE_MAX_OUTPUT_TOKENS", std::to_string(answer)});
   }
   for (const auto& [name, value] : unless_set) {
-    if (!process::variable_in(own, name)) own = with_variable(std::move(own), name, value);
+    if (!process::variable_in(own, name)) own = process::with_variable(std::move(own), name, value);
   }
   return own;
 }

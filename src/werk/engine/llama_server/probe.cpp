@@ -13,18 +13,6 @@ namespace {
 
 constexpr std::array kAccelerators{Mode::cuda, Mode::rocm, Mode::metal, Mode::vulkan};
 
-// Calls with each line, without its end.
-template <class Take>
-void for_each_line(std::string_view text, Take take) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    take(line);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
 std::uint64_t number_in(std::string_view text) {
   std::uint64_t value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
