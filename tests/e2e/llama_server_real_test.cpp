@@ -1,10 +1,14 @@
 // The adapter against a real llama-server with a real model: what fakes can't prove. It takes both
 // from WERK_HOME, as the product's own commands put them there, and is skipped, saying why, where
 // they are missing.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "tests/support/loop_fixture.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -43,14 +47,14 @@ class RealLlamaServer : public test::LoopFixture {
     return executable ? "" : fmt_reason(executable.error());
   }
 
-  void make_engine(std::uint32_t parallel, std::uint64_t ctx_size) {
+  void make_engine(std::uint32_t parallel, std::uint64_t ctx_size, std::uint32_t threads = 1) {
     LlamaServerSettings settings;
     settings.home = home_.string();
     settings.environment = process::own_environment();
     settings.launch.options.parallel = parallel;
     settings.launch.options.ctx_size = ctx_size;
-    settings.launch.options.threads = 1;
-    settings.launch.options.threads_batch = 1;
+    settings.launch.options.threads = threads;
+    settings.launch.options.threads_batch = threads;
     settings.launch.memory_bytes = 1ull << 30;
     const Services services{executor(), clock_, offload_, children_, sockets_, *finder_};
     engine_ = std::make_unique<LlamaServerEngine>(services, settings);
@@ -104,6 +108,29 @@ TEST_F(RealLlamaServer, LoadsTellsTheTruthAndEndsWhenAsked) {
   EXPECT_TRUE((*runtime)->exited().is_set());
   EXPECT_TRUE((*runtime)->exit_reason().starts_with("exit status 0")) << (*runtime)->exit_reason();
   EXPECT_EQ(children_.alive(), 0u);
+}
+
+TEST_F(RealLlamaServer, ItsThreadsYieldWhileTheyWaitAndItsEndLeavesNothingInSharedMemory) {
+  if (const std::string missing = what_is_missing(); !missing.empty()) GTEST_SKIP() << missing;
+  Result<Executable> executable = fail(ErrorCode::internal, "not looked for");
+  run(find(executable));
+  if (executable->preload.empty()) GTEST_SKIP() << "LLVM's OpenMP isn't here, or is its own";
+  make_engine(1, 256, 2);
+  auto runtime = start_engine(model_);
+  ASSERT_TRUE(runtime.has_value()) << runtime.error().message;
+  const pid_t pid = (*runtime)->facts().pid.value();
+  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  const std::string mapped{std::istreambuf_iterator<char>(maps), {}};
+  EXPECT_NE(mapped.find("/libomp"), std::string::npos);
+  // Killed, it can't tidy up.
+  ::kill(pid, SIGKILL);
+  run_until([&] { return (*runtime)->exited().is_set(); });
+  std::vector<std::string> left;
+  const std::string mark = fmt::format("_{}_", pid);
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm")) {
+    if (file.path().filename().string().contains(mark)) left.push_back(file.path());
+  }
+  EXPECT_TRUE(left.empty()) << left.front();
 }
 
 TEST_F(RealLlamaServer, AFileThatIsNoModelIsToldAsTheModelsFault) {

@@ -46,10 +46,12 @@ std::uint64_t machine_memory_bytes() {
              : 0;
 }
 
-std::uint32_t threads_each(const Settings& settings, std::size_t cores) {
-  std::size_t active = settings.active_models;
+llama::Threads threads_each(const Settings& settings, std::size_t cores) {
+  std::size_t active = settings.active_models.value_or(2);
   if (settings.max_resident > 0) active = std::min(active, settings.max_resident);
-  return static_cast<std::uint32_t>(std::max<std::size_t>(cores / active, 1));
+  const std::size_t divided = std::max<std::size_t>(cores / active, 1);
+  const std::size_t yielding = settings.active_models ? divided : cores;
+  return {static_cast<std::uint32_t>(divided), static_cast<std::uint32_t>(yielding)};
 }
 
 llama::FinderSettings llama_finder_settings(const Settings& settings,
@@ -200,7 +202,7 @@ worker::WorkerEngine& Engines::add_worker(std::string model, const worker::Worke
     settings.device = settings_.device.value_or("");
     settings.dtype = settings_.dtype.value_or("");
   }
-  settings.threads = options.threads.value_or(threads_);
+  settings.threads = options.threads.value_or(threads_.spinning);
   settings.context_tokens = options.ctx_size.value_or(0);
   settings.cancel_limit = settings_.worker_cancel_limit;
   const std::size_t kept = is_onnx ? settings_.onnx_genai_models : settings_.transformers_models;

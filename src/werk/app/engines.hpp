@@ -36,9 +36,10 @@ struct EngineParts {
 
 // 0: unknown.
 std::uint64_t machine_memory_bytes();
-// What each engine on the processor gets of `cores`, so that as many as may be active at once don't
-// wait for one another's threads.
-std::uint32_t threads_each(const Settings& settings, std::size_t cores);
+// What each engine on the processor gets of `cores`. Those whose threads spin while they wait get a
+// part, so that as many as may be active at once don't wait for one another's threads; those whose
+// threads yield get all, unless the settings say how many may be active.
+engine::llama_server::Threads threads_each(const Settings& settings, std::size_t cores);
 
 // This process's, without the keys of remotes: for children.
 std::vector<std::string> environment_without_keys(const Settings& settings);
@@ -132,7 +133,8 @@ class Engines {
   EngineParts parts_;
   const Settings& settings_;
   std::filesystem::path home_;
-  std::uint32_t threads_;  // of each engine on the processor that has no number of its own
+  engine::llama_server::Threads
+      threads_;  // of each engine on the processor that has no number of its own
   engine::llama_server::Finder finder_;
   std::vector<std::unique_ptr<engine::llama_server::Finder>> own_finders_;
   std::vector<Made> engines_;

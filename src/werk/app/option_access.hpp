@@ -28,6 +28,20 @@ std::string text_of(const std::optional<Value>& value) {
   return value ? text_of(*value) : std::string();
 }
 
+// Into a member that may be unset or is always there.
+template <class Member>
+Status read_number_into(const std::string& value, std::uint64_t least, std::uint64_t most,
+                        Member& member) {
+  if constexpr (std::is_integral_v<Member>) {
+    return read_number<Member>(value, static_cast<Member>(least), static_cast<Member>(most),
+                               member);
+  } else {
+    using Number = typename Member::value_type;
+    return read_number<Number>(value, static_cast<Number>(least), static_cast<Number>(most),
+                               member);
+  }
+}
+
 template <auto Member>
 std::string show(const Settings& settings) {
   return text_of(settings.*Member);
@@ -51,8 +65,7 @@ constexpr Access time = {[](Settings& settings, const std::string& value) -> Sta
 
 template <auto Member, std::uint64_t Least, std::uint64_t Most>
 constexpr Access number = {[](Settings& settings, const std::string& value) {
-                             using Number = std::remove_cvref_t<decltype(settings.*Member)>;
-                             return read_number<Number>(value, Least, Most, settings.*Member);
+                             return read_number_into(value, Least, Most, settings.*Member);
                            },
                            show<Member>};
 

@@ -41,12 +41,7 @@ std::string show_llama(const Llama& options) {
 
 template <auto Member, std::uint64_t Least, std::uint64_t Most>
 constexpr Access llama_number = of_llama<[](Llama& options, const std::string& value) {
-  using Number = std::remove_cvref_t<decltype(options.*Member)>;
-  if constexpr (std::is_integral_v<Number>) {
-    return read_number<Number>(value, Least, Most, options.*Member);
-  } else {
-    return read_number<typename Number::value_type>(value, Least, Most, options.*Member);
-  }
+  return read_number_into(value, Least, Most, options.*Member);
 },
                                          show_llama<Member>>;
 
@@ -371,8 +366,10 @@ const Option kOptions[] = {
     {"--max-resident", "", "N", "llama-servers at a time (0: no limit)", kValue,
      number<&Settings::max_resident, 0, 10'000>},
     {"--active-models", "", "N",
-     "models active at once on the processor: each gets its part of the cores (2)", kValue,
-     number<&Settings::active_models, 1, 256>},
+     "models active at once on the processor: each gets its part of the cores (all; 2 where "
+     "threads "
+     "spin)",
+     kValue, number<&Settings::active_models, 1, 256>},
     {"--capacity-wait", "", "DURATION",
      "how long a call waits for a place among them (60s); 0: refused at once", kValue,
      time<&Settings::capacity_wait>},

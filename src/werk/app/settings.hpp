@@ -78,7 +78,7 @@ struct Settings {
   gateway::PromptEdits prompt_edits = gateway::PromptEdits::apply;
   std::uint64_t body_bytes_max = std::uint64_t{128} << 20;
   std::size_t max_resident = 0;
-  std::size_t active_models = 2;
+  std::optional<std::size_t> active_models;
   std::optional<std::chrono::milliseconds> capacity_wait;
   std::chrono::milliseconds early_headers{0};  // zero: never
   std::chrono::milliseconds start_timeout{300'000};

@@ -105,6 +105,11 @@ void add_engine(Page& page, const EngineFinding& engine) {
   page.more(engine.path);
   page.more(engine.devices.empty() ? "no accelerator: it computes on the processor"
                                    : "devices: " + words(engine.devices));
+  if (engine.threads_spin) {
+    page.more(
+        "its threads spin while they wait, so each model gets a part of the cores; with LLVM's "
+        "OpenMP (package libomp5) each would get all");
+  }
   if (!engine.lacks.empty())
     page.more(fmt::format("it doesn't know {}; newer ones do", words(engine.lacks)));
 }
@@ -168,6 +173,7 @@ std::string doctor_json(const DoctorReport& report) {
                        {"version", or_null(one.version)},
                        {"devices", array_of(one.devices)},
                        {"lacks", array_of(one.lacks)},
+                       {"threads_spin", one.threads_spin},
                        {"problem", or_null(one.problem)}});
   }
   json::array workers;

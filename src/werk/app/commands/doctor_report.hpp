@@ -15,6 +15,7 @@ struct EngineFinding {
   std::string path;
   std::string version = {};
   std::vector<std::string> devices = {};  // "CUDA0 (NVIDIA ...)"; none: the processor alone
+  bool threads_spin = false;              // while they wait for one another
   std::vector<std::string> lacks = {};    // flags that it doesn't know and Werk would use
   std::string problem = {};               // why it can't be used
 };

@@ -33,7 +33,7 @@ constexpr std::array<Decider, 20> kDeciders{{
     {"-c", "ctx_size", "as trained, at most 32768, each slot"},
     {"-b", "batch_size", "Werk: a prompt can be stopped in between"},
     {"-ub", "ubatch_size", ""},
-    {"-t", "threads", "the cores among active_models"},
+    {"-t", "threads", "the cores; among active_models if set or threads spin"},
     {"-tb", "threads_batch", ""},
     {"--threads-http", "", "the slots, and some for status"},
     {"-ngl", "gpu_layers", ""},

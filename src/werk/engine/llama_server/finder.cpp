@@ -187,11 +187,12 @@ async::awaitable<Result<Finder::Survey>> Finder::survey(std::stop_token stop) {
 }
 
 async::awaitable<Result<std::string>> Finder::run(std::string path, std::string argument,
+                                                  std::vector<std::string> environment,
                                                   std::stop_token stop) {
   process::Command command;
   command.program = path;
   command.arguments.push_back(argument);
-  command.environment = settings_.environment;
+  command.environment = std::move(environment);
   auto captured = co_await process::run_captured(children_, clock_, std::move(command),
                                                  settings_.limit, kOutputBytesMax, stop);
   if (!captured) {
@@ -209,12 +210,12 @@ async::awaitable<Result<std::string>> Finder::run(std::string path, std::string 
 }
 
 async::awaitable<Result<Executable>> Finder::learn(std::string path, std::stop_token stop) {
-  auto version_text = co_await run(path, "--version", stop);
+  auto version_text = co_await run(path, "--version", settings_.environment, stop);
   // An executable that ends well and prints nothing was seen once on a crowded machine, and never
   // when it was asked again.
   if (version_text && trim(*version_text).empty()) {
     log::warn("{} --version printed nothing; asking again", path);
-    version_text = co_await run(path, "--version", stop);
+    version_text = co_await run(path, "--version", settings_.environment, stop);
   }
   if (!version_text) co_return pass_on(version_text);
   Executable executable;
@@ -223,7 +224,7 @@ async::awaitable<Result<Executable>> Finder::learn(std::string path, std::stop_t
   if (!version)
     co_return fail(ErrorCode::not_found, "it is not a llama-server: --version names none");
   executable.version = std::move(*version);
-  auto help_text = co_await run(path, "--help", stop);
+  auto help_text = co_await run(path, "--help", settings_.environment, stop);
   if (!help_text) co_return pass_on(help_text);
   executable.flags = parse_help_flags(*help_text);
   if (!executable.knows("--model") || !executable.knows("--host")) {
@@ -231,6 +232,27 @@ async::awaitable<Result<Executable>> Finder::learn(std::string path, std::stop_t
                    "it is not a llama-server: --help shows neither --model nor --host");
   }
   co_return executable;
+}
+
+async::awaitable<Result<LoaderTrace>> Finder::list_devices(std::string path, std::string preload,
+                                                           std::stop_token stop) {
+  std::vector<std::string> environment =
+      process::with_variable(settings_.environment, "LD_DEBUG", kLoaderDebug);
+  if (!preload.empty()) environment = preloading(std::move(environment), preload);
+  auto output = co_await run(std::move(path), "--list-devices", std::move(environment), stop);
+  if (!output) co_return pass_on(output);
+  co_return read_loader_trace(*output);
+}
+
+// The library with which this executable, which waits with GNU's OpenMP, has been seen to load
+// LLVM's; empty if there is none.
+async::awaitable<std::string> Finder::openmp_to_preload(std::string path, std::stop_token stop) {
+  if (!has_shared_memory()) co_return "";
+  for (const std::string_view library : kLlvmOpenMp) {
+    const auto told = co_await list_devices(path, std::string(library), stop);
+    if (told && openmp_among(told->libraries) == OpenMp::llvm) co_return std::string(library);
+  }
+  co_return "";
 }
 
 async::awaitable<Result<Executable>> Finder::examine(std::string path, std::stop_token stop) {
@@ -252,9 +274,14 @@ async::awaitable<Result<Executable>> Finder::examine(std::string path, std::stop
     learnt = true;
   }
   if (fresh.executable.knows("--list-devices")) {
-    auto devices = co_await run(whole, "--list-devices", stop);
-    if (!devices) co_return pass_on(devices);
-    fresh.executable.devices = parse_devices(*devices);
+    auto told = co_await list_devices(whole, "", stop);
+    if (!told) co_return pass_on(told);
+    fresh.executable.devices = parse_devices(told->rest);
+    fresh.executable.openmp = openmp_among(told->libraries);
+    if (fresh.executable.openmp == OpenMp::gnu) {
+      fresh.executable.preload = co_await openmp_to_preload(whole, stop);
+      if (!fresh.executable.preload.empty()) fresh.executable.openmp = OpenMp::llvm;
+    }
   }
   fresh.has_devices = true;
   Executable result = fresh.executable;

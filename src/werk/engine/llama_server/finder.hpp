@@ -1,8 +1,8 @@
 // Finds the llama-server that a mode uses and learns what it is by running it briefly. Named by a
 // variable wins, and must work; else of the managed one and the one in PATH the one whose devices
-// suit. What was learnt is kept in memory and, apart from devices, in a small file below the home's
-// cache folder, for as long as path, size and time of change stay the same. Owned by the app, which
-// outlives every call; loop thread only.
+// suit. What was learnt is kept in memory and, apart from devices and libraries, in a small file
+// below the home's cache folder, for as long as path, size and time of change stay the same. Owned
+// by the app, which outlives every call; loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ class Finder {
   struct Known {
     FileIdentity identity;
     Executable executable;
-    bool has_devices = false;  // devices are looked at anew in every life of the node
+    bool has_devices = false;  // devices and libraries are looked at anew in every life of the node
   };
   struct Found {
     std::string path;
@@ -79,7 +79,11 @@ class Finder {
                                                      std::stop_token stop);
   async::awaitable<Result<Survey>> survey(std::stop_token stop);
   async::awaitable<Result<std::string>> run(std::string path, std::string argument,
+                                            std::vector<std::string> environment,
                                             std::stop_token stop);
+  async::awaitable<Result<LoaderTrace>> list_devices(std::string path, std::string preload,
+                                                     std::stop_token stop);
+  async::awaitable<std::string> openmp_to_preload(std::string path, std::stop_token stop);
   async::awaitable<Result<Executable>> learn(std::string path, std::stop_token stop);
   async::awaitable<void> load_cache();
   async::awaitable<void> save_cache();

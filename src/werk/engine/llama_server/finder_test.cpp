@@ -187,6 +187,41 @@ TEST_F(FinderTest, WhatWasLearntIsKeptUntilTheFileChanges) {
       "--version\n--help\n--list-devices\n--list-devices\n--version\n--help\n--list-devices\n");
 }
 
+TEST_F(FinderTest, OneThatLoadsGnusOpenMpIsSeenToLoadLlvmsBeforeItIsStartedSo) {
+  if (!has_shared_memory()) GTEST_SKIP() << "no shared memory to write to";
+  // What a loader would tell, whatever this machine has.
+  const std::string program = make_program(home_ / "bin/llama-server",
+                                           "(none)'; printf '  7:\\tcalling init: "
+                                           "/lib/libgomp.so.1\\n'; case \"$LD_PRELOAD\" in "
+                                           "libomp.so.5*) printf '  7:\\tcalling init: "
+                                           "/lib/libomp.so.5\\n' ;; esac; echo '");
+  const auto found = find(Mode::cpu);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->openmp, OpenMp::llvm);
+  EXPECT_EQ(found->preload, "libomp.so.5");
+  EXPECT_TRUE(found->devices.empty());
+  EXPECT_EQ(runs_of(program), "--version\n--help\n--list-devices\n--list-devices\n");
+}
+
+TEST_F(FinderTest, OneThatDoesNotRunWithLlvmsOpenMpKeepsItsOwn) {
+  make_program(home_ / "bin/llama-server",
+               "(none)'; printf '  7:\\tcalling init: /lib/libgomp.so.1\\n'; "
+               "[ -z \"$LD_PRELOAD\" ] || exit 1; echo '");
+  const auto found = find(Mode::cpu);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->openmp, OpenMp::gnu);
+  EXPECT_EQ(found->preload, "");
+}
+
+TEST_F(FinderTest, OneThatBringsLlvmsOpenMpNeedsNoOther) {
+  make_program(home_ / "bin/llama-server",
+               "(none)'; printf '  7:\\tcalling init: /opt/libomp.so\\n'; echo '");
+  const auto found = find(Mode::cpu);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->openmp, OpenMp::llvm);
+  EXPECT_EQ(found->preload, "");
+}
+
 TEST_F(FinderTest, OneThatPrintsNothingTheFirstTimeIsAskedAgain) {
   const std::string program = make_program(home_ / "bin" / "quiet", "none");
   std::ofstream(program) << "#!/bin/sh\n[ -e '" << program << ".asked' ] || { touch '" << program

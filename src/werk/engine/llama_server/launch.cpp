@@ -109,11 +109,8 @@ void add_batches(Line& line, const LaunchSettings& settings) {
 
 void add_threads(Line& line, const LaunchSettings& settings, std::size_t slots) {
   const LlamaServerOptions& options = settings.options;
-  std::optional<std::uint32_t> threads = options.threads;
-  if (!threads && settings.mode == Mode::cpu && settings.default_threads > 0)
-    threads = settings.default_threads;
   // No part of the runtime key: they change the pace, not the answer.
-  if (threads) line.add({"-t", std::to_string(*threads)});
+  if (options.threads) line.add({"-t", std::to_string(*options.threads)});
   if (options.threads_batch) line.add({"-tb", std::to_string(*options.threads_batch)});
   line.add({"--threads-http", std::to_string(slots + kHttpThreadsBesidesSlots)});
 }
@@ -197,7 +194,22 @@ std::optional<std::string> devices_for(Mode mode, const Executable& executable) 
   return wanted.empty() ? "none" : fmt::format("{}", fmt::join(wanted, ","));
 }
 
+// 0: the engine's own choice.
+std::uint32_t default_threads(const LaunchSettings& settings, const Executable& executable) {
+  if (settings.mode != Mode::cpu || settings.options.threads) return 0;
+  const Threads& threads = settings.default_threads;
+  return executable.openmp == OpenMp::llvm ? threads.yielding : threads.spinning;
+}
+
 }  // namespace
+
+bool needs_preload(const LaunchSettings& settings, const Executable& executable) {
+  const LlamaServerOptions& options = settings.options;
+  // One thread waits for none.
+  const std::uint32_t most = std::max(options.threads.value_or(settings.default_threads.yielding),
+                                      options.threads_batch.value_or(0));
+  return settings.mode == Mode::cpu && !executable.preload.empty() && most != 1;
+}
 
 std::vector<std::string_view> missing_flags(const Executable& executable) {
   std::vector<std::string_view> missing;
@@ -294,6 +306,10 @@ Result<std::vector<std::string>> words_for(const StartPlan& plan, const LaunchSe
       i += known->values;
     }
   }
+  if (const std::uint32_t threads = default_threads(settings, executable); threads > 0) {
+    words.emplace_back("-t");
+    words.push_back(std::to_string(threads));
+  }
   if (const auto devices = devices_for(settings.mode, executable)) {
     words.emplace_back("--device");
     words.push_back(*devices);
@@ -304,7 +320,8 @@ Result<std::vector<std::string>> words_for(const StartPlan& plan, const LaunchSe
 }
 
 std::vector<std::string> child_environment(std::span<const std::string> own,
-                                           std::string_view secret) {
+                                           std::string_view secret, const LaunchSettings& settings,
+                                           const Executable& executable) {
   // The engine reads a variable for almost every flag; a stray one silently changes slots, context
   // or cache.
   constexpr std::array<std::string_view, 6> kForeign{"LLAMA_", "WERK_API_KEY", "WERK_LLAMA_",
@@ -318,7 +335,8 @@ std::vector<std::string> child_environment(std::span<const std::string> own,
   }
   environment.emplace_back("HF_HUB_OFFLINE=1");
   if (!secret.empty()) environment.push_back(fmt::format("LLAMA_API_KEY={}", secret));
-  return environment;
+  if (!needs_preload(settings, executable)) return environment;
+  return preloading(std::move(environment), executable.preload);
 }
 
 std::optional<std::uint64_t> largest_context(const model::Manifest& manifest, std::size_t slots,

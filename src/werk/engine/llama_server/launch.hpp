@@ -19,6 +19,12 @@
 
 namespace werk::engine::llama_server {
 
+// A number for each way in which threads wait for one another.
+struct Threads {
+  std::uint32_t spinning = 0;
+  std::uint32_t yielding = 0;
+};
+
 // What a plan depends on besides the model.
 struct LaunchSettings {
   Mode mode = Mode::cpu;
@@ -26,7 +32,7 @@ struct LaunchSettings {
   std::uint64_t memory_bytes = 0;  // of the machine; 0: unknown
   // Of an engine on the processor where the options name no number; 0: the engine's own choice,
   // which is all cores.
-  std::uint32_t default_threads = 0;
+  Threads default_threads;
 };
 
 // -c and -np as they stand among the extra arguments; the last of each counts, as it does for the
@@ -47,19 +53,23 @@ Result<StartPlan> plan_start(const model::Manifest& manifest, const std::filesys
                              const LaunchSettings& settings);
 
 // The plan's words as this executable takes them: what it doesn't know and Werk can do without is
-// left out, devices of other modes are kept away from it. Fails with `start_failed` when it cannot
-// do what was asked (more than one slot without
-// --parallel), naming it.
+// left out, devices of other modes are kept away from it, and threads are as many as suits the way
+// in which its own wait. Fails with `start_failed` when it cannot do what was asked (more than one
+// slot without --parallel), naming it.
 Result<std::vector<std::string>> words_for(const StartPlan& plan, const LaunchSettings& settings,
                                            const Executable& executable);
+
+// Whether a start loads LLVM's OpenMP before this executable's own.
+bool needs_preload(const LaunchSettings& settings, const Executable& executable);
 
 // Of the words that it can do without, those that this executable doesn't know.
 std::vector<std::string_view> missing_flags(const Executable& executable);
 
 // `own` without everything that would change an engine's behaviour or tell it a secret of Werk's,
-// plus the engine's key.
+// plus the engine's key and what makes its threads yield.
 std::vector<std::string> child_environment(std::span<const std::string> own,
-                                           std::string_view secret);
+                                           std::string_view secret, const LaunchSettings& settings,
+                                           const Executable& executable);
 
 // The largest context per slot, a multiple of 256, whose keys and values fit beside the weights
 // into `available_bytes`; none where it can't be told or where not even 256 tokens fit.

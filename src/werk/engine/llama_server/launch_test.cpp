@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "werk/base/text.hpp"
+#include "werk/process/program.hpp"
 
 namespace werk::engine::llama_server {
 namespace {
@@ -43,6 +44,14 @@ StartPlan plan_of(const model::Manifest& manifest, const LaunchSettings& setting
   auto plan = plan_start(manifest, "/home/models/smollm2", settings);
   EXPECT_TRUE(plan.has_value()) << (plan ? "" : plan.error().message);
   return plan.value_or(StartPlan{});
+}
+
+Executable executable_with(std::set<std::string, std::less<>> flags) {
+  Executable executable;
+  executable.path = "/usr/bin/llama-server";
+  executable.version.build = 4000;
+  executable.flags = std::move(flags);
+  return executable;
 }
 
 TEST(Launch, TheWholeLineForTheDefaults) {
@@ -126,20 +135,59 @@ TEST(Launch, SizesFollowTheContract) {
   }
 }
 
-TEST(Launch, TheProcessorsCoresAreDividedUnlessThreadsAreNamed) {
+TEST(Launch, ThreadsThatYieldGetAllCoresAndThoseThatSpinAPartUnlessTheirNumberIsNamed) {
   LaunchSettings settings = settings_for(Mode::cpu);
   settings.options.threads.reset();
-  settings.default_threads = 3;
-  const StartPlan divided = plan_of(small_model(), settings);
-  EXPECT_EQ(value_of(divided.arguments, "-t"), "3");
-  settings.options.threads = 5;
-  const StartPlan named = plan_of(small_model(), settings);
-  EXPECT_EQ(value_of(named.arguments, "-t"), "5");
-  EXPECT_EQ(divided.key, named.key);
+  settings.default_threads = {.spinning = 3, .yielding = 6};
+  Executable spins = executable_with({});
+  spins.openmp = OpenMp::gnu;
+  Executable yields = executable_with({});
+  yields.openmp = OpenMp::llvm;
+  const auto threads_of = [](const LaunchSettings& launch, const Executable& executable) {
+    return value_of(*words_for(plan_of(small_model(), launch), launch, executable), "-t");
+  };
+  EXPECT_EQ(threads_of(settings, spins), "3");
+  EXPECT_EQ(threads_of(settings, executable_with({})), "3") << "llama.cpp's own threads spin too";
+  EXPECT_EQ(threads_of(settings, yields), "6");
+  LaunchSettings named = settings;
+  named.options.threads = 5;
+  EXPECT_EQ(threads_of(named, yields), "5");
+  EXPECT_EQ(plan_of(small_model(), settings).key, plan_of(small_model(), named).key);
   LaunchSettings accelerated = settings_for(Mode::cuda);
   accelerated.options.threads.reset();
-  accelerated.default_threads = 3;
-  EXPECT_EQ(value_of(plan_of(small_model(), accelerated).arguments, "-t"), "");
+  accelerated.default_threads = settings.default_threads;
+  EXPECT_EQ(threads_of(accelerated, yields), "");
+}
+
+TEST(Launch, WordsOfTheUsersOwnComeAfterTheNumberOfThreads) {
+  LaunchSettings settings = settings_for(Mode::cpu);
+  settings.options.threads.reset();
+  settings.options.extra_arguments = {"-t", "7"};
+  settings.default_threads = {.spinning = 3, .yielding = 6};
+  const auto words = words_for(plan_of(small_model(), settings), settings, executable_with({}));
+  ASSERT_TRUE(words.has_value());
+  EXPECT_TRUE(shell_line(*words).ends_with(" -t 3 -t 7")) << shell_line(*words);
+}
+
+TEST(Launch, LlvmsOpenMpIsLoadedFirstWhereThreadsWaitForOneAnother) {
+  LaunchSettings settings = settings_for(Mode::cpu);
+  settings.options.threads.reset();
+  settings.default_threads = {.spinning = 1, .yielding = 2};
+  Executable executable = executable_with({});
+  executable.openmp = OpenMp::llvm;
+  const std::vector<std::string> own{"HOME=/h", "LD_PRELOAD=libown.so"};
+  const auto preload = [&] {
+    return process::variable_in(child_environment(own, "", settings, executable), "LD_PRELOAD");
+  };
+  EXPECT_EQ(preload(), "libown.so") << "it is LLVM's by itself";
+  executable.preload = "libomp.so.5";
+  EXPECT_EQ(preload(), "libomp.so.5:libown.so");
+  settings.options.threads = 1;
+  EXPECT_EQ(preload(), "libown.so") << "one thread waits for none";
+  settings.options.threads_batch = 4;
+  EXPECT_EQ(preload(), "libomp.so.5:libown.so");
+  settings.mode = Mode::cuda;
+  EXPECT_EQ(preload(), "libown.so");
 }
 
 TEST(Launch, MoreThanTheTrainingContextIsRefusedWithBothNumbers) {
@@ -275,14 +323,6 @@ TEST(Launch, SettingsThatCanNeverWorkAreRefusedByName) {
   refused([](LlamaServerOptions& o) { o.flash_attn = "yes"; }, "--flash-attn");
 }
 
-Executable executable_with(std::set<std::string, std::less<>> flags) {
-  Executable executable;
-  executable.path = "/usr/bin/llama-server";
-  executable.version.build = 4000;
-  executable.flags = std::move(flags);
-  return executable;
-}
-
 TEST(Launch, AnOldExecutableIsNotGivenWhatItDoesNotKnow) {
   LaunchSettings settings = settings_for(Mode::cpu);
   settings.options.extra_arguments = {"--jinja"};  // the user's own word is not touched
@@ -325,7 +365,7 @@ TEST(Launch, TheChildsEnvironmentHoldsNoStrayWord) {
                                      "LLAMA_API_KEY=old",   "HF_TOKEN=secret",
                                      "WERK_API_KEY=secret", "MTMD_BACKEND_DEVICE=x",
                                      "HOME=/root",          "CUDA_VISIBLE_DEVICES=0"};
-  EXPECT_EQ(child_environment(own, "new"),
+  EXPECT_EQ(child_environment(own, "new", settings_for(Mode::cpu), executable_with({})),
             (std::vector<std::string>{"PATH=/bin", "HOME=/root", "CUDA_VISIBLE_DEVICES=0",
                                       "HF_HUB_OFFLINE=1", "LLAMA_API_KEY=new"}));
 }

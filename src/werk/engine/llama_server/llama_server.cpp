@@ -105,7 +105,8 @@ Result<std::unique_ptr<LlamaServerEngine::Launched>> LlamaServerEngine::launch(
   command.program = launched->executable.path;
   command.arguments = {"--host", launched->reach.socket};
   command.arguments.insert(command.arguments.end(), words->begin(), words->end());
-  command.environment = child_environment(settings_.environment, launched->reach.secret);
+  command.environment = child_environment(settings_.environment, launched->reach.secret,
+                                          settings_.launch, launched->executable);
   command.on_line = [name = launched->plan.key.text(), model = launched->plan.manifest.id,
                      masker = launched->log_masker,
                      output = services_.output](std::string_view line) {
@@ -187,6 +188,9 @@ async::awaitable<Result<RuntimeFacts>> LlamaServerEngine::bring_up(Launched& lau
   auto facts = co_await come_up(launched, race.get_token());
   done.request_stop();
   co_await watchers.join();
+  // Made by now, if it will ever be: a start computes a first token.
+  if (needs_preload(settings_.launch, launched.executable))
+    remove_openmp_mark(launched.child->pid());
   if (facts) co_return facts;
   if (launched.child->exited().is_set()) co_return fail(exit_error(launched));
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "werk/engine/llama_server/openmp.hpp"
 #include "werk/engine/llama_server/options.hpp"
 
 namespace werk::engine::llama_server {
@@ -52,6 +53,8 @@ struct Executable {
   Version version;
   std::set<std::string, std::less<>> flags;
   std::vector<Device> devices;
+  OpenMp openmp = OpenMp::none;  // what its threads wait with, once `preload` was loaded
+  std::string preload;  // LLVM's OpenMP, to be loaded before GNU's; empty: no need, or none
 
   bool knows(std::string_view flag) const { return flags.contains(flag); }
   // Whether it can compute in this mode: any executable for the processor, one with such a device
