@@ -113,6 +113,27 @@ TEST_F(DoctorTest, ANamedEngineThatIsMissingIsALack) {
   expect_has(done.out, "named by WERK_LLAMA_SERVER_CPU: there is no such");
 }
 
+TEST_F(DoctorTest, AnEngineWhoseThreadsSpinIsToldWithThePackageThatHelps) {
+  install({"a"});
+  const std::string spins =
+      "its threads spin while they wait, so each model gets a part of the cores\n";
+  const std::string plain = doctor().out;
+  expect_has(plain, spins);
+  EXPECT_EQ(plain.find("libomp5"), std::string::npos) << "it has no OpenMP that could be replaced";
+  const std::string gnus = home_ / "gnus";
+  std::ofstream(gnus) << "#!/bin/sh\n[ -z \"$LD_PRELOAD\" ] || exit 1\n"
+                         "[ \"$1\" != --list-devices ] || "
+                         "printf '  7:\\tcalling init: /lib/libgomp.so.1\\n'\nexec "
+                      << EngineControl::program() << " \"$@\"\n";
+  fs::permissions(gnus, fs::perms::owner_all);
+  std::vector<std::string> variables = without_engine();
+  variables.push_back("WERK_LLAMA_SERVER=" + gnus);
+  expect_has(doctor({}, variables).out,
+             spins + "        with LLVM's OpenMP (package libomp5) each would get all\n");
+  const json::object page = report(variables);
+  EXPECT_TRUE(page.at("engines").as_array().front().at("threads_spin").as_bool());
+}
+
 TEST_F(DoctorTest, TheHomesNodeAndItsPortAreKnown) {
   install({"a"});
   NodeProcess node({home_.path(), {}, environment()});

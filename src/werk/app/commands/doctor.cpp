@@ -177,7 +177,8 @@ class Doctor {
       finding.devices.push_back(fmt::format("{} ({})", device.name, device.description));
       if (const auto mode = llama::mode_of_device(device.name)) reached_.push_back(*mode);
     }
-    finding.threads_spin = found->openmp == llama::OpenMp::gnu;
+    finding.threads_spin = found->openmp != llama::OpenMp::llvm;
+    finding.openmp_helps = found->openmp == llama::OpenMp::gnu;
     for (const std::string_view flag : llama::missing_flags(*found))
       finding.lacks.emplace_back(flag);
     co_return finding;

@@ -105,10 +105,9 @@ void add_engine(Page& page, const EngineFinding& engine) {
   page.more(engine.path);
   page.more(engine.devices.empty() ? "no accelerator: it computes on the processor"
                                    : "devices: " + words(engine.devices));
-  if (engine.threads_spin) {
-    page.more(
-        "its threads spin while they wait, so each model gets a part of the cores; with LLVM's "
-        "OpenMP (package libomp5) each would get all");
+  if (engine.devices.empty() && engine.threads_spin) {
+    page.more("its threads spin while they wait, so each model gets a part of the cores");
+    if (engine.openmp_helps) page.more("with LLVM's OpenMP (package libomp5) each would get all");
   }
   if (!engine.lacks.empty())
     page.more(fmt::format("it doesn't know {}; newer ones do", words(engine.lacks)));

@@ -16,6 +16,7 @@ struct EngineFinding {
   std::string version = {};
   std::vector<std::string> devices = {};  // "CUDA0 (NVIDIA ...)"; none: the processor alone
   bool threads_spin = false;              // while they wait for one another
+  bool openmp_helps = false;              // LLVM's, if it were here, would make them yield
   std::vector<std::string> lacks = {};    // flags that it doesn't know and Werk would use
   std::string problem = {};               // why it can't be used
 };
