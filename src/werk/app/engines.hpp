@@ -133,8 +133,8 @@ class Engines {
   EngineParts parts_;
   const Settings& settings_;
   std::filesystem::path home_;
-  engine::llama_server::Threads
-      threads_;  // of each engine on the processor that has no number of its own
+  // Of each engine on the processor that has no number of its own.
+  engine::llama_server::Threads threads_;
   engine::llama_server::Finder finder_;
   std::vector<std::unique_ptr<engine::llama_server::Finder>> own_finders_;
   std::vector<Made> engines_;

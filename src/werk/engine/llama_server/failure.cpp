@@ -50,18 +50,16 @@ struct Lines {
 
 Lines lines_of(std::string_view output) {
   Lines lines;
-  while (!output.empty()) {
-    const std::size_t end = std::min(output.find('\n'), output.size());
-    const auto [level, text] = without_stamp(trim(output.substr(0, end)));
-    output.remove_prefix(std::min(end + 1, output.size()));
-    if (text.empty()) continue;
+  for_each_line(output, [&lines](std::string_view line) {
+    const auto [level, text] = without_stamp(trim(line));
+    if (text.empty()) return;
     lines.all.push_back(text);
     // A failed start prints some errors twice, once per attempt.
     const bool is_error = level == 'E' || text.starts_with("error");
     const bool is_new =
         std::find(lines.errors.begin(), lines.errors.end(), text) == lines.errors.end();
     if (is_error && is_new) lines.errors.push_back(text);
-  }
+  });
   return lines;
 }
 

@@ -237,7 +237,7 @@ async::awaitable<Result<Executable>> Finder::learn(std::string path, std::stop_t
 async::awaitable<Result<LoaderTrace>> Finder::list_devices(std::string path, std::string preload,
                                                            std::stop_token stop) {
   std::vector<std::string> environment =
-      process::with_variable(settings_.environment, "LD_DEBUG", kLoaderDebug);
+      process::with_variable(settings_.environment, "LD_DEBUG", "libs");
   if (!preload.empty()) environment = preloading(std::move(environment), preload);
   auto output = co_await run(std::move(path), "--list-devices", std::move(environment), stop);
   if (!output) co_return pass_on(output);

@@ -201,8 +201,7 @@ std::uint32_t default_threads(const LaunchSettings& settings, const Executable& 
   return executable.openmp == OpenMp::llvm ? threads.yielding : threads.spinning;
 }
 
-}  // namespace
-
+// Whether LLVM's OpenMP is loaded before this executable's own.
 bool needs_preload(const LaunchSettings& settings, const Executable& executable) {
   const LlamaServerOptions& options = settings.options;
   // One thread waits for none.
@@ -210,6 +209,8 @@ bool needs_preload(const LaunchSettings& settings, const Executable& executable)
                                       options.threads_batch.value_or(0));
   return settings.mode == Mode::cpu && !executable.preload.empty() && most != 1;
 }
+
+}  // namespace
 
 std::vector<std::string_view> missing_flags(const Executable& executable) {
   std::vector<std::string_view> missing;

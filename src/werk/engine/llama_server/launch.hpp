@@ -59,9 +59,6 @@ Result<StartPlan> plan_start(const model::Manifest& manifest, const std::filesys
 Result<std::vector<std::string>> words_for(const StartPlan& plan, const LaunchSettings& settings,
                                            const Executable& executable);
 
-// Whether a start loads LLVM's OpenMP before this executable's own.
-bool needs_preload(const LaunchSettings& settings, const Executable& executable);
-
 // Of the words that it can do without, those that this executable doesn't know.
 std::vector<std::string_view> missing_flags(const Executable& executable);
 

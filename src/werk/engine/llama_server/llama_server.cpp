@@ -188,9 +188,9 @@ async::awaitable<Result<RuntimeFacts>> LlamaServerEngine::bring_up(Launched& lau
   auto facts = co_await come_up(launched, race.get_token());
   done.request_stop();
   co_await watchers.join();
-  // Made by now, if it will ever be: a start computes a first token.
-  if (needs_preload(settings_.launch, launched.executable))
-    remove_openmp_mark(launched.child->pid());
+  // Made by now, if it will ever be, by an OpenMP that Werk loaded or the engine's own: a start
+  // computes a first token.
+  remove_openmp_mark(launched.child->pid());
   if (facts) co_return facts;
   if (launched.child->exited().is_set()) co_return fail(exit_error(launched));
 

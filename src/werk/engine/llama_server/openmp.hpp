@@ -23,9 +23,7 @@ enum class OpenMp : std::uint8_t { none, gnu, llvm };
 // LLVM's, by the names that systems give it, for the loader to find.
 inline constexpr std::array<std::string_view, 2> kLlvmOpenMp{"libomp.so.5", "libomp.so"};
 
-// What the loader tells with this in the environment, as "NAME=value".
-inline constexpr std::string_view kLoaderDebug = "libs";
-
+// What a run with LD_DEBUG=libs printed.
 struct LoaderTrace {
   std::vector<std::string> libraries;  // file names of those that were loaded, plugins among them
   std::string rest;                    // what the program itself printed
@@ -41,8 +39,8 @@ std::vector<std::string> preloading(std::vector<std::string> environment, std::s
 // Whether LLVM's can start here: it leaves a mark of each process in shared memory and gives up
 // where it can't.
 bool has_shared_memory();
-// Removes that mark of a process. Nothing needs it (it tells two copies in one process), and one of
-// a process that was killed would stay for good.
+// Removes that mark of a process, if there is one. Nothing needs it (it tells two copies in one
+// process), and one of a process that was killed would stay for good.
 void remove_openmp_mark(pid_t pid);
 
 }  // namespace werk::engine::llama_server

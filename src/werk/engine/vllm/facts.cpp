@@ -42,12 +42,10 @@ bool names_an_error(std::string_view text) {
 
 std::vector<std::string_view> lines_of(std::string_view output) {
   std::vector<std::string_view> lines;
-  while (!output.empty()) {
-    const std::size_t end = std::min(output.find('\n'), output.size());
-    const std::string_view line = without_head(output.substr(0, end));
+  for_each_line(output, [&lines](std::string_view whole) {
+    const std::string_view line = without_head(whole);
     if (!line.empty()) lines.push_back(line);
-    output.remove_prefix(std::min(end + 1, output.size()));
-  }
+  });
   return lines;
 }
 

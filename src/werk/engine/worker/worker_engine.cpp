@@ -68,11 +68,8 @@ std::vector<std::string> worker_environment(std::vector<std::string> own, int de
     own.emplace_back(entry);
   }
   if (threads) {
-    for (const auto* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"}) {
-      const std::string head = fmt::format("{}=", name);
-      std::erase_if(own, [&](const std::string& entry) { return entry.starts_with(head); });
-      own.push_back(fmt::format("{}{}", head, *threads));
-    }
+    for (const auto* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"})
+      own = process::with_variable(std::move(own), name, std::to_string(*threads));
   }
   return own;
 }
